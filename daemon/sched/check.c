@@ -155,7 +155,8 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
     const struct member *member = &job->run->members[rank];
     const struct hold *hold = member->hold;
     const bool may_be_vacant = !list_empty(&job->run->recovering) || job->run->cancelling ||
-                               (job->state == JOB_RUNNING && job->run->unsaved);
+                               (job->state == JOB_RUNNING && job->run->unsaved) ||
+                               job->run->called_off;
     if (hold == NULL && job->recovery && may_be_vacant) {
         HOLDS(member->state == RANK_LOST, "job %llu: rank %u is vacant, and not lost", (ull)job->id,
               rank);
@@ -177,10 +178,11 @@ static bool saves_late(const struct run *run)
     return save_is_owed(run) && timer_is_armed(&run->save_again);
 }
 
-/* Rank 0 alone has not ended, and may never. */
-static bool waits_for_first(const struct run *run)
+/* Some have ended, and others may never. */
+static bool waits_for_ever(const struct run *run)
 {
-    return save_awaits_first(run) || (save_is_owed(run) && !rank_is_over(&run->members[0]));
+    return (save_awaits(run) && !timer_is_armed(&run->tardy)) ||
+           (save_is_owed(run) && !timer_is_armed(&run->save_again));
 }
 
 static int check_run(const struct sched *s, const struct job *job, struct ms_err *err)
@@ -201,9 +203,10 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
         run_n_over(run) < job->workers ||
             (run->cancelling ? run->late_asked : !list_empty(&run->recovering) || saves_late(run)),
         "job %llu: all ranks are done and it has not ended", (ull)job->id);
-    HOLDS(!waits_for_first(run) || timer_is_armed(&run->save_again),
-          "job %llu: nobody looks whether rank 0 ends", (ull)job->id);
-    HOLDS(timer_is_armed(&run->ready) == (job->state != JOB_RUNNING && ready_is_bounded(s)),
+    HOLDS(!waits_for_ever(run), "job %llu: nobody looks whether its ranks end, or save",
+          (ull)job->id);
+    HOLDS(timer_is_armed(&run->ready) ==
+              (job->state != JOB_RUNNING && !run->called_off && ready_is_bounded(s)),
           "job %llu: nobody looks whether its ranks get ready", (ull)job->id);
     HOLDS(timer_is_armed(&run->adopt) == (counts[RANK_MISSING] > 0),
           "job %llu: nobody waits for missing ranks", (ull)job->id);
@@ -220,7 +223,7 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
     HOLDS(list_empty(&run->recovering) || !run->cancelling,
           "job %llu is to stop, and a round is due", (ull)job->id);
     if (job->state != JOB_RUNNING && list_empty(&run->recovering) && !run->cancelling &&
-        !run->complaint.made) {
+        !run->called_off && !run->complaint.made) {
         HOLDS(counts[RANK_PREPARING] + counts[RANK_MISSING] > 0,
               "job %llu: all ranks are ready and it was not started", (ull)job->id);
     }
@@ -235,7 +238,8 @@ static int check_ended_run(const struct job *job, struct ms_err *err)
     HOLDS(!timer_is_armed(&run->ready) && !timer_is_armed(&run->adopt) &&
               !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer) &&
               !timer_is_armed(&run->unfit_timer) && !timer_is_armed(&run->round) &&
-              !timer_is_armed(&run->evals_due) && !timer_is_armed(&run->save_again),
+              !timer_is_armed(&run->evals_due) && !timer_is_armed(&run->save_again) &&
+              !timer_is_armed(&run->tardy),
           "job %llu: ended, with a deadline", (ull)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);

@@ -66,6 +66,10 @@ void ready_timeout(struct sched *s, struct run *run)
         timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));
         return;
     }
+    if (recover_n_vacant(run) > 0 && save_can_do_without(run)) {
+        save_call_off(s, job);
+        return;
+    }
     if (recover_n_vacant(run) > 0) {
         nobody_took(s, job);
         return;

@@ -157,7 +157,8 @@ static void forget_complaint(struct sched *s, struct run *run)
 static void arm_round(struct sched *s, struct run *run)
 {
     const int64_t times_ms[] = {run->again_ms,         run->stumbled_until_ms, run->not_back_ms,
-                                run->formers_until_ms, run->wants_until_ms,    run->spare_ms};
+                                run->formers_until_ms, run->wants_until_ms,    run->spare_ms,
+                                run->without_ms};
     int64_t next_ms = INT64_MAX;
     for (size_t i = 0; i < MS_ARRAY_SIZE(times_ms); i++) {
         const bool is_next = times_ms[i] > s->now.mono_ms && times_ms[i] < next_ms;
@@ -201,6 +202,8 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, const 
     }
     run->wants_until_ms = after_ms(s, s->cfg.lease_ms);
     run->spare_ms = after_ms(s, MS_FORMER_SPARE_MS);
+    run->without_ms = after_ms(s, MS_CANCEL_GRACE_MS);
+    run->called_off = false;
     arm_round(s, run);
     s->due |= DUE_PLACE;
     watch_stir(s, job);
@@ -217,7 +220,7 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
         rank_set(job->run, rank, RANK_ON_LOSS);
     }
     member->has_plan = member->may_lack_plan = false;
-    member->has_state = member->unheard = false;
+    member->has_state = member->unheard = member->may_save = false;
     if (!is_kept) {
         rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
     }
@@ -380,6 +383,7 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
     struct run *run = job->run;
     text = emit_text(s, "%s", text); /* it may live in what goes */
     note_loss(s, job, rank, fault, text);
+    forget_complaint(s, run);
     vacate_for(s, job, rank, fault, text);
     if (run->n_in[RANK_MISSING] == 0) {
         timer_stop(s, &run->adopt);
@@ -502,6 +506,11 @@ bool recover_settle(struct sched *s)
         }
         formers_choose(s, job);
         if (recover_n_vacant(run) > 0 && !vacant_fill(s, job)) {
+            if (s->now.mono_ms >= run->without_ms && save_can_do_without(run)) {
+                save_call_off(s, job);
+                at = s->recovering.next;
+                continue;
+            }
             arm_round(s, run);
             continue;
         }

@@ -32,13 +32,13 @@ void recover_vacate(struct sched *s, struct job *job, uint32_t rank, const char 
 /* The job is to stop after its step: does it let the other ranks do so all the same? */
 bool recover_stops(const struct sched *s, const struct job *job, enum fault fault);
 /* ... and this one counts as over. */
+void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
+                           const char *text);
 /* Its job has made all its steps, and others hold what is to be saved: it goes on without. */
 bool recover_is_end_loss(const struct sched *s, const struct job *job, uint32_t rank,
                          enum fault fault);
 void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                          const char *text);
-void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
-                           const char *text);
 /* It stands for good without the ranks that are lost: nothing but its end is waited for. */
 void recover_stand_stopping(struct sched *s, struct job *job, const char *text);
 /* Its ranks do not know of one generation: another round. */

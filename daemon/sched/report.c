@@ -384,6 +384,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     }
     if (!stopped && !msg->stopped && !list_empty(&run->recovering)) {
         hold->has_said = true; /* before the others stood still: it goes on with them */
+        member->said_well = msg->code == MS_OK;
         return;
     }
     if (!stopped && (msg->stopped || member->state != RANK_TRAINING)) {
@@ -395,8 +396,8 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     }
     rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
     save_answered(s, run, rank);
-    /* what it could not save before it heard of a cancel it may now: all try once more */
-    member->may_save = msg->code == MS_OK || (unsaved && run->cancelling);
+    /* who was asked before a restart may try again, and at a cancel all may once more */
+    member->may_save = msg->code == MS_OK || (unsaved && (rank != 0 || run->cancelling));
     if (run->cancelling && !unsaved) {
         stop_note_kept(s, job, rank, msg);
     } else {
@@ -406,7 +407,8 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         save_by_itself(s, run);
     }
     tell_the_rest(s, job); /* this rank may go to one who holds more: hold is gone then */
-    if (run_n_over(run) < job->workers || !list_empty(&run->recovering)) {
+    const bool all_over = run_n_over(run) == job->workers && list_empty(&run->recovering);
+    if (!all_over && !save_all_are_done(run)) {
         save_look(s, run);
         watch_stir(s, job);
         stop_settle(s, job);
@@ -483,8 +485,8 @@ void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event
     }
     emit_log(s, MS_LOG_WARNING, "job.peer_reported job=%llu rank=%u peer=%u reason=%s",
              (unsigned long long)job->id, msg->rank, msg->peer, emit_quote(s, msg->text));
-    if (!list_empty(&job->run->recovering) || save_is_owed(job->run)) {
-        return; /* the ranks stand still already, and connect anew; or need each other no more */
+    if (!list_empty(&job->run->recovering) || save_needs_no(job->run, msg->peer)) {
+        return; /* the ranks stand still already, and connect anew; or it has done its part */
     }
     if (!job->run->cancelling) { /* ranks that stop do not stop at the same moment */
         run_complain(s, job->run, msg->peer, msg->rank, MS_E_CLOSED,
@@ -520,7 +522,9 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         run->told = claim->step;
     }
     if (member->state == RANK_MISSING) {
-        rank_set(run, hold->rank, job->state == JOB_RUNNING ? RANK_ON_RESUME : RANK_ON_RETURN);
+        member->passed_over = false; /* it has its time again */
+        rank_set(run, hold->rank,
+                 job->state == JOB_RUNNING || run->called_off ? RANK_ON_RESUME : RANK_ON_RETURN);
         if (run->n_in[RANK_MISSING] == 0) {
             timer_stop(s, &run->adopt);
             if (!run->stands_still && !has_not_heard) {

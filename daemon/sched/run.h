@@ -39,6 +39,7 @@ struct member {
     bool may_save;     /* it is over and ended well: it can still save what it holds */
     bool saving;       /* ... and was asked to, after its end, and has not answered */
     bool passed_over;  /* it is not over, and nobody waits for it any more: its disk may hang */
+    bool said_well;    /* it ended well before a round that is due; its hold has_said */
 };
 
 /* What befalls a rank; lost.c says what becomes of its job. */
@@ -163,6 +164,8 @@ struct run {
     bool unsaved;                 /* rank 0 made the last step, and could not save the weights: */
     bool save_waits;              /* all have tried once, in vain */
     struct timer save_again;      /* the next one is asked, or all again */
+    struct timer tardy;           /* who does not end is passed over */
+    bool called_off; /* RECOVERING, and no round comes: the others end without who is lost */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
@@ -191,6 +194,7 @@ struct run {
     int64_t again_ms; /* the next round: who alone holds the state has a pause, or more are lost */
     int64_t wants_until_ms; /* so long idle nodes are kept for it */
     int64_t spare_ms;       /* from then on who keeps its state may be one of them */
+    int64_t without_ms;     /* from then on it ends without them, if nothing is left to train */
     struct timer round;     /* at the next of these */
     struct list recovering; /* in sched.recovering: a round is due */
     bool stands_still;      /* for ranks that are lost ... */
@@ -349,9 +353,19 @@ void save_answered(struct sched *s, struct run *run, uint32_t rank);
 /* What a rank that made all its steps says of what it saved. */
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void save_by_itself(struct sched *s, struct run *run); /* rank 0 has, as it was to */
-/* A rank is done, or back: if rank 0 alone is not, it has some time for what it saves. */
+/* Some have ended, and others say nothing: rank 0 before anybody knows whether it can save, or
+ * whoever was asked before a restart. They have some time from when a rank ends, or is back. */
+bool save_awaits(const struct run *run);
 void save_look(struct sched *s, struct run *run);
-bool save_awaits_first(const struct run *run);
+void save_tardy_timeout(struct sched *s, struct run *run); /* the job may end */
+bool save_is_at_end(const struct run *run);    /* no step follows that anybody could be lost for */
+bool save_all_are_done(const struct run *run); /* ... but those that are lost, or passed over */
+/* Of this rank nobody needs anything any more, whatever is said of it. */
+bool save_needs_no(const struct run *run, uint32_t rank);
+/* RECOVERING, and nobody has taken the ranks that are lost: all that are left have made the last
+ * step. */
+bool save_can_do_without(const struct run *run);
+void save_call_off(struct sched *s, struct job *job); /* ... the job may end */
 bool save_is_owed(const struct run *run); /* nobody has saved them: the job does not end */
 bool save_has_weights(const struct run *run, uint32_t rank); /* those of rank 0 */
 void save_ask(struct sched *s, struct job *job); /* ... the next one, unless one is at it */

@@ -2,15 +2,18 @@
  *
  *     RUNNING, all are DONE -> the lowest that has not tried is asked to save them (Stop `saves`)
  *     it has                -> the job has SUCCEEDED, with the weights that lie there
- *     it says nothing       -> after MS_CANCEL_GRACE_MS the next one is: a disk may hang; rank 0's
- *                              own end, too, once all others are DONE
- *     none could            -> after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may
- *                              make room, or cancels the job, for which all try once more
+ *     it says nothing       -> after MS_CANCEL_GRACE_MS the next one is: a disk may hang
+ *     some are DONE, and    -> after MS_CANCEL_GRACE_MS nobody waits for them: rank 0 hangs at its
+ * own others say nothing       end, or who was asked before a restart none could            ->
+ * after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may make room, or cancels the job,
+ * for which all try once more
  *
  * Nobody lets go of his state before the job's end. Whoever is lost meanwhile is not replaced while
  * another one has the weights: nothing is left to train, and a round might find no node. Without
- * that the job recovers as after any step. Of ranks that train for themselves nobody else has rank
- * 0's weights. Nothing is stored: after a restart all say again how they ended. */
+ * that the job recovers as after any step; but where all that are left have made the last one, and
+ * nobody takes the ranks that are lost, no round comes, and they end without. Of ranks that train
+ * for themselves nobody else has rank 0's weights. Nothing is stored: after a restart all say again
+ * how they ended. */
 #include "daemon/sched/state.h"
 #include "proto/state_words.h"
 
@@ -34,9 +37,8 @@ bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *m
 
 void save_answered(struct sched *s, struct run *run, uint32_t rank)
 {
-    const bool is_first = rank == 0 && !run->unsaved && !run->late_asked; /* the timer is its */
     run->members[rank].saving = run->members[rank].passed_over = false;
-    if (is_first || (run->late_asked && run->late_saver == rank)) {
+    if (run->late_asked && run->late_saver == rank) {
         run->late_asked = false;
         timer_stop(s, &run->save_again);
     }
@@ -78,28 +80,38 @@ void save_by_itself(struct sched *s, struct run *run)
     timer_stop(s, &run->save_again);
 }
 
-/* None is lost, or missing, or asked to stop. */
-static bool is_at_its_end(const struct run *run)
+bool save_is_at_end(const struct run *run)
 {
-    return run->job->state == JOB_RUNNING && list_empty(&run->recovering) && !run->cancelling;
+    const bool runs = run->job->state == JOB_RUNNING || run->called_off;
+    return runs && list_empty(&run->recovering) && !run->cancelling;
 }
 
-/* As good as done: nobody waits for it any more. */
-static bool is_without_first(const struct run *run)
+static uint32_t n_passed_over(const struct run *run)
 {
-    return run->members[0].state == RANK_TRAINING && run->members[0].passed_over;
+    uint32_t n = 0;
+    for (uint32_t rank = 0; run->n_in[RANK_TRAINING] > 0 && rank < run->job->workers; rank++) {
+        n += run->members[rank].state == RANK_TRAINING && run->members[rank].passed_over;
+    }
+    return n;
 }
 
-/* ... and all are done, or lost since then. */
-static bool all_are_done(const struct run *run)
+bool save_all_are_done(const struct run *run)
 {
-    return is_at_its_end(run) &&
-           run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + is_without_first(run) == run->job->workers;
+    const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST];
+    return save_is_at_end(run) && run->n_in[RANK_DONE] > 0 &&
+           n + run->n_in[RANK_TRAINING] == run->job->workers &&
+           n + n_passed_over(run) == run->job->workers;
 }
 
 bool save_is_owed(const struct run *run)
 {
-    return all_are_done(run) && run->unsaved && run->kept[0] == '\0';
+    return save_all_are_done(run) && run->unsaved && run->kept[0] == '\0';
+}
+
+bool save_needs_no(const struct run *run, uint32_t rank)
+{
+    const enum rank_state state = run->members[rank].state;
+    return save_is_at_end(run) && run->unsaved && (state == RANK_DONE || state == RANK_LOST);
 }
 
 static void tell(struct sched *s, const struct run *run, uint32_t rank)
@@ -120,40 +132,57 @@ static uint32_t next_saver(const struct run *run)
 {
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         const struct member *member = &run->members[rank];
-        if (member->may_save && !member->saving && save_has_weights(run, rank)) {
+        if (member->state == RANK_DONE && member->may_save && !member->saving &&
+            save_has_weights(run, rank)) {
             return rank;
         }
     }
     return run->job->workers;
 }
 
-/* It alone has not said how it ended, and another one has its weights. */
-bool save_awaits_first(const struct run *run)
+bool save_awaits(const struct run *run)
 {
-    const struct member *first = &run->members[0];
-    return is_at_its_end(run) && run->job->recovery && first->state == RANK_TRAINING &&
-           !first->passed_over &&
-           run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + 1 == run->job->workers &&
-           next_saver(run) < run->job->workers;
+    const uint32_t n_tardy = run->n_in[RANK_TRAINING];
+    const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + n_tardy;
+    return save_is_at_end(run) && run->job->recovery && n_tardy > 0 && n == run->job->workers &&
+           (run->unsaved || run->members[0].state == RANK_TRAINING) &&
+           next_saver(run) < run->job->workers && n_passed_over(run) < n_tardy;
 }
 
 void save_look(struct sched *s, struct run *run)
 {
-    if (save_awaits_first(run) && !timer_is_armed(&run->save_again)) {
-        timer_arm(s, &run->save_again, TIMER_SAVE, after_ms(s, MS_CANCEL_GRACE_MS));
+    if (save_awaits(run) && !timer_is_armed(&run->tardy)) {
+        timer_arm(s, &run->tardy, TIMER_TARDY, after_ms(s, MS_CANCEL_GRACE_MS));
     }
 }
 
-/* It lives, for its node beats. What it may still say is heard. */
-static void pass_over_first(struct sched *s, struct run *run)
+/* They live, for their nodes beat. What they may still say is heard. */
+static void pass_over(struct sched *s, struct run *run)
 {
-    run->members[0].passed_over = true;
-    stop_note_unkept(s, run, 0,
-                     emit_text(s, "nothing in the %d s since the others ended: its disk may hang",
-                               MS_CANCEL_GRACE_MS / 1000));
-    note_unsaved(s, run->job);
-    emit_log(s, MS_LOG_WARNING, "job.not_saved job=%llu rank=0 reason=%s",
-             (unsigned long long)run->job->id, emit_quote(s, run->unkept));
+    const char *text = emit_text(s, "nothing in the %d s since others ended: its disk may hang",
+                                 MS_CANCEL_GRACE_MS / 1000);
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        struct member *member = &run->members[rank];
+        if (member->state == RANK_TRAINING && !member->passed_over) {
+            member->passed_over = true;
+            emit_log(s, MS_LOG_WARNING, "job.passed_over job=%llu rank=%u reason=%s",
+                     (unsigned long long)run->job->id, rank, emit_quote(s, text));
+        }
+    }
+    if (run->members[0].state == RANK_TRAINING && !run->unsaved) {
+        stop_note_unkept(s, run, 0, text);
+        note_unsaved(s, run->job);
+    }
+}
+
+void save_tardy_timeout(struct sched *s, struct run *run)
+{
+    if (save_awaits(run)) {
+        pass_over(s, run);
+    }
+    if (save_all_are_done(run)) {
+        run_all_done(s, run->job);
+    }
 }
 
 void save_ask(struct sched *s, struct job *job)
@@ -181,13 +210,13 @@ void save_timeout(struct sched *s, struct run *run)
     if (run->late_asked) { /* the next one; what it may still say is heard */
         run->late_asked = false;
         run->members[run->late_saver].may_save = false;
-    } else if (run->unsaved) {
+    } else {
         save_offer(run);
-    } else if (save_awaits_first(run)) {
-        pass_over_first(s, run);
     }
     if (save_is_owed(run)) { /* else when all are back */
         save_ask(s, run->job);
+    } else {
+        save_look(s, run); /* somebody may save by now, and others not end */
     }
 }
 
@@ -211,28 +240,27 @@ bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
     save_answered(s, run, rank);
     member->may_save = msg->code == MS_OK;
     save_note(s, job, rank, msg);
-    return all_are_done(run);
+    return save_all_are_done(run);
 }
 
 void save_came_back(struct sched *s, const struct hold *hold)
 {
     const struct run *run = hold->job->run;
-    if (run->job->state == JOB_RUNNING && list_empty(&run->recovering) &&
-        run->members[hold->rank].saving) {
+    if (save_is_at_end(run) && run->members[hold->rank].saving) {
         tell(s, run, hold->rank); /* what it was asked may be lost with its connection */
     }
 }
 
 bool save_goes_on_without(const struct run *run, uint32_t rank)
 {
-    bool all_ended = is_at_its_end(run) && run->unsaved;
+    bool all_ended = save_is_at_end(run) && run->unsaved;
     bool has_other = run->kept[0] != '\0';
     for (uint32_t other = 0; all_ended && other < run->job->workers; other++) {
-        const enum rank_state state = run->members[other].state;
+        const struct member *member = &run->members[other];
         if (other != rank) {
-            all_ended = state == RANK_DONE || state == RANK_LOST || state == RANK_MISSING ||
-                        (other == 0 && is_without_first(run));
-            has_other |= state == RANK_DONE && save_has_weights(run, other);
+            all_ended = member->state == RANK_DONE || member->state == RANK_LOST ||
+                        member->state == RANK_MISSING || member->passed_over;
+            has_other |= member->state == RANK_DONE && save_has_weights(run, other);
         }
     }
     return all_ended && has_other;
@@ -242,15 +270,68 @@ void save_lost(struct sched *s, struct run *run, uint32_t rank)
 {
     save_answered(s, run, rank); /* it never will */
     run->members[rank].may_save = false;
-    if (all_are_done(run)) {
+    if (save_all_are_done(run)) {
         run_all_done(s, run->job);
     }
+}
+
+/* ---- nobody comes for the ranks that are lost ---------------------------------------------------
+ */
+
+static bool has_ended(const struct member *member)
+{
+    return member->state == RANK_DONE ||
+           (member->state == RANK_TRAINING && member->hold != NULL && member->hold->has_said);
+}
+
+bool save_can_do_without(const struct run *run)
+{
+    const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + run->n_in[RANK_TRAINING];
+    bool has_one = false;
+    for (uint32_t rank = 0; rank < run->job->workers && n == run->job->workers; rank++) {
+        has_one |= has_ended(&run->members[rank]) && save_has_weights(run, rank);
+    }
+    return has_one && !run->cancelling;
+}
+
+/* Who has not ended by now has had his time, too. */
+static void settle(struct run *run)
+{
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        struct member *member = &run->members[rank];
+        if (has_ended(member) && member->state != RANK_DONE) {
+            rank_set(run, rank, RANK_ON_DONE);
+            member->may_save = member->said_well;
+        }
+        member->passed_over = member->state == RANK_TRAINING;
+    }
+}
+
+void save_call_off(struct sched *s, struct job *job)
+{
+    struct run *run = job->run;
+    list_remove(&run->recovering);
+    timer_stop(s, &run->round);
+    timer_stop(s, &run->ready);
+    run->called_off = true;
+    settle(run);
+    if (run->members[0].state != RANK_DONE || !run->members[0].may_save) {
+        stop_note_unkept(s, run, 0,
+                         run->members[0].state == RANK_LOST ? "nothing, for it is lost"
+                                                            : "nothing that it has saved");
+        note_unsaved(s, job);
+    }
+    emit_log(s, MS_LOG_NOTICE, "job.called_off job=%llu generation=%llu: all steps are made",
+             (unsigned long long)job->id, (unsigned long long)job->generation);
+    watch_stir(s, job);
+    run_all_done(s, job);
 }
 
 void save_forget(struct sched *s, struct run *run)
 {
     timer_stop(s, &run->save_again);
-    run->late_asked = run->save_waits = run->unsaved = false;
+    timer_stop(s, &run->tardy);
+    run->late_asked = run->save_waits = run->unsaved = run->called_off = false;
     run->kept[0] = run->unkept[0] = '\0';
     run->kept_step = 0;
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {

@@ -28,6 +28,7 @@ static const char *const rank_events[RANK_EVENTS] = {
     "assign", "return", "resume", "ready", "start", "done", "stop", "failure", "away", "loss"};
 static const struct ms_rule rank_rules[] = {
     {RANK_LOST, RANK_ON_ASSIGN, RANK_PREPARING},
+    {RANK_LOST, RANK_ON_RESUME, RANK_TRAINING},
     {RANK_PREPARING, RANK_ON_ASSIGN, RANK_PREPARING},
     {RANK_READY, RANK_ON_ASSIGN, RANK_PREPARING},
     {RANK_TRAINING, RANK_ON_ASSIGN, RANK_PREPARING},
@@ -82,7 +83,7 @@ static const struct ms_rule job_rules[] = {
     {JOB_RUNNING, JOB_ON_SUCCESS, JOB_SUCCEEDED},   {JOB_RUNNING, JOB_ON_FAILURE, JOB_FAILED},
     {JOB_RUNNING, JOB_ON_CANCEL, JOB_CANCELLED},    {JOB_RUNNING, JOB_ON_LOSS, JOB_RECOVERING},
     {JOB_RECOVERING, JOB_ON_READY, JOB_RUNNING},    {JOB_RECOVERING, JOB_ON_FAILURE, JOB_FAILED},
-    {JOB_RECOVERING, JOB_ON_CANCEL, JOB_CANCELLED},
+    {JOB_RECOVERING, JOB_ON_CANCEL, JOB_CANCELLED}, {JOB_RECOVERING, JOB_ON_SUCCESS, JOB_SUCCEEDED},
 };
 
 const struct ms_machine states_of_nodes = {"node",

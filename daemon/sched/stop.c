@@ -218,9 +218,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     run->cancelling = true;
     run->stop_is_out = run->late_asked = false;
     timer_stop(s, &run->save_again);
-    if (run->unsaved) { /* there may be room by now */
-        save_offer(run);
-    }
+    save_offer(run); /* there may be room by now */
     ms_text_copy(run->cancel_text, sizeof(run->cancel_text), text);
     arm_grace(s, run);
     if (!list_empty(&run->recovering)) {

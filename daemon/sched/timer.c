@@ -48,6 +48,11 @@ static void save(struct sched *s, struct timer *timer)
     save_timeout(s, list_item(timer, struct run, save_again));
 }
 
+static void tardy(struct sched *s, struct timer *timer)
+{
+    save_tardy_timeout(s, list_item(timer, struct run, tardy));
+}
+
 static void evals(struct sched *s, struct timer *timer)
 {
     results_store_evals(s, list_item(timer, struct run, evals_due));
@@ -77,6 +82,7 @@ static const struct {
     [TIMER_UNFIT] = {unfit, false},
     [TIMER_COMPLAINT] = {complaint, true},
     [TIMER_SAVE] = {save, false},
+    [TIMER_TARDY] = {tardy, false},
     [TIMER_EVALS] = {evals, false},
     [TIMER_ROUTE] = {route, true},
     [TIMER_PAUSE] = {host_timeout, false},

@@ -27,6 +27,7 @@ enum timer_kind {
     TIMER_UNFIT,       /* struct run: who could not serve a rank may be asked again */
     TIMER_COMPLAINT,   /* struct run: a rank complained about another */
     TIMER_SAVE,        /* struct run: no rank could save the weights */
+    TIMER_TARDY,       /* struct run: some ranks do not end, and others have */
     TIMER_EVALS,       /* struct run: evaluations have to be stored */
     TIMER_ROUTE,       /* struct route */
     TIMER_PAUSE,       /* struct host: it lost a node while a job got ready */

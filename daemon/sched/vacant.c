@@ -375,8 +375,9 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         return false;
     }
     struct member *member = &job->run->members[claim->rank];
-    const bool is_at_end = job->state == JOB_RUNNING && list_empty(&job->run->recovering);
-    if (is_at_end || !is_vacant(member) || member->incarnation != node->info.incarnation ||
+    const bool is_at_end = save_is_at_end(job->run);
+    if (!is_vacant(member) || (is_at_end && claim->generation != job->generation) ||
+        member->incarnation != node->info.incarnation ||
         strcmp(member->node_id, node->info.node_id) != 0 ||
         strcmp(member->principal, node->info.principal) != 0 || !list_empty(&node->holds) ||
         run_mend(job->run, claim->rank)->is_over) { /* it has not heard the last word */
@@ -385,6 +386,15 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     excuse(s, job->run, claim->rank, node);
     const bool was_ready = former_forget(job->run, node);
     run_give(s, job, claim->rank, node);
+    if (is_at_end) { /* it says again how it ended */
+        rank_set(job->run, claim->rank, RANK_ON_RESUME);
+        member->has_state = true;
+        emit_log(s, MS_LOG_NOTICE, "job.rank_back job=%llu rank=%u node=%s: with all that it holds",
+                 (unsigned long long)job->id, claim->rank, emit_quote(s, node->info.node_id));
+        save_look(s, job->run);
+        watch_stir(s, job);
+        return true;
+    }
     member->hold->heard = claim->generation != job->generation ? claim->generation : 0;
     rank_set(job->run, claim->rank, RANK_ON_ASSIGN);
     member->has_state |= claim_has_state(claim);

@@ -125,8 +125,9 @@ struct m_rank {
     bool stored;                   /* in this event ... */
     char stored_node[MS_NAME_MAX + 1];
     uint64_t stored_incarnation;
-    bool tried;  /* it made its steps, and could not save the weights, since all were asked to */
-    bool saving; /* it was asked to, after its end, and has not answered */
+    bool tried;     /* it made its steps, and could not save the weights, since all were asked to */
+    bool saving;    /* it was asked to, after its end, and has not answered */
+    bool said_well; /* it ended well before a round that is due: has_said */
     bool passed_over; /* it is not over, and nobody waits for it any more */
     bool has_said;    /* RankDone, which counts for nothing while a round is due */
     bool complains;   /* second-hand: somebody else's end is the cause */
@@ -236,8 +237,11 @@ struct m_job {
     bool late_asked;            /* a rank that is over was asked to, ... */
     uint32_t late_saver;        /* ... this one */
     bool unsaved;               /* rank 0 could not save the weights of the last step */
-    int64_t save_again_at;      /* mono: the next one is asked, or all again; SIM_NEVER: not so */
-    bool lost_silent;           /* in this event, at the end of the grace */
+    bool called_off;            /* RECOVERING, and no round comes */
+    int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
+    int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
+    int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
+    bool lost_silent;      /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */
     uint32_t assigned_now, n_ranks, tries, leaves;
@@ -456,6 +460,9 @@ bool m_is_unfit(const struct m_job *job, const struct m_rank *r);
 bool m_is_over(const struct m_rank *r);
 bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank);
 void m_lost_at_end(struct m_job *job, uint32_t rank);
+bool m_is_at_end(const struct m_job *job);
+void m_called_off(struct model *m, const char *log);
+bool m_can_do_without(const struct model *m, const struct m_job *job);
 bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank);
 bool m_stops_at_step(const struct m_job *job);
 

@@ -499,7 +499,12 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         given_up->pid = conn->asked.pid;
         memcpy(given_up->host, conn->asked.host_name, sizeof(given_up->host));
         snprintf(given_up->machine, sizeof(given_up->machine), "%s", m_machine(&conn->asked));
-        m_stands_still(m, m_job_find(m, conn->claim.job));
+        if (m_is_at_end(m_job_find(m, conn->claim.job))) { /* it says again how it ended */
+            given_up->has_state = given_up->started = given_up->ready = true;
+            given_up->has_plan = given_up->may_lack_plan = false;
+        } else {
+            m_stands_still(m, m_job_find(m, conn->claim.job));
+        }
     } else if (conn->claim.job != 0 && !lets_go && m_claim_is_former(m, conn, was_kept) != NULL) {
         m_former_comes(m, conn, m_claim_is_former(m, conn, was_kept));
     } else if (conn->claim.job != 0) {

@@ -21,7 +21,7 @@ static bool may_become(enum sched_job_state from, enum sched_job_state to)
     case JOB_RUNNING:
         return to == JOB_SUCCEEDED || to == JOB_FAILED || to == JOB_CANCELLED;
     case JOB_RECOVERING:
-        return to == JOB_RUNNING || to == JOB_FAILED || to == JOB_CANCELLED;
+        return to == JOB_RUNNING || to == JOB_SUCCEEDED || to == JOB_FAILED || to == JOB_CANCELLED;
     default:
         return false;
     }
@@ -101,7 +101,7 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
     job->workers = row->workers;
     job->priority = row->priority;
     job->recovery = row->recovery;
-    job->blame_at = job->save_again_at = SIM_NEVER;
+    job->blame_at = job->save_again_at = job->tardy_at = SIM_NEVER;
     job->missing_since = SIM_NEVER;
     memcpy(job->name, row->name, sizeof(job->name));
     memcpy(job->owner, row->owner, sizeof(job->owner));

@@ -117,23 +117,40 @@ static bool is_there(const struct m_rank *r)
     return !r->vacant && !r->lost && !r->missing;
 }
 
-static bool others_are_done(const struct m_job *job)
+/* No step follows that anybody could be lost for. */
+static bool is_at_end(const struct m_job *job)
 {
-    bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due && !stops_at_step(job);
-    for (uint32_t rank = 1; all && rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        all = r->vacant || (r->done && is_there(r)); /* who was lost since then is not missed */
-    }
-    return all;
+    return !job->dropped && !job->round_due && !stops_at_step(job) &&
+           (job->state == JOB_RUNNING || job->called_off);
 }
 
-/* ... and so is rank 0, or nobody waits for it any more. */
+/* Who has not ended, and was not passed over; -1: some are not there. */
+static int n_tardy(const struct m_job *job)
+{
+    int n = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        if (!r->vacant && (!is_there(r) || !(r->done || r->started))) {
+            return -1;
+        }
+        n += !r->vacant && !r->done && !r->passed_over;
+    }
+    return n;
+}
+
+static bool has_done(const struct m_job *job)
+{
+    bool has = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        has = has || job->ranks[rank].done;
+    }
+    return has;
+}
+
+/* ... but those that are lost, or passed over. */
 static bool all_are_done(const struct m_job *job)
 {
-    const struct m_rank *first = &job->ranks[0];
-    return others_are_done(job) &&
-           (first->vacant ||
-            (is_there(first) && (first->done || (first->started && first->passed_over))));
+    return is_at_end(job) && has_done(job) && n_tardy(job) == 0;
 }
 
 /* Rank 0 could not, and nobody else has. */
@@ -153,7 +170,7 @@ static bool is_unsaved(const struct model *m, const struct m_job *job, const str
 static void has_answered(struct m_job *job, uint32_t rank)
 {
     job->ranks[rank].saving = false;
-    if ((rank == 0 && !job->unsaved) || (job->late_asked && job->late_saver == rank)) {
+    if (job->late_asked && job->late_saver == rank) {
         job->late_asked = false;
         job->save_again_at = SIM_NEVER;
     }
@@ -224,11 +241,13 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     if (job->round_due && (msg->code == MS_OK || unsaved) && !msg->stopped) {
         note_done(r, msg);
         r->has_said = true;
+        r->said_well = msg->code == MS_OK;
         return; /* it goes on with the others */
     }
     r->done = true;
     r->code = unsaved ? MS_OK : msg->code;
-    r->tried = unsaved && !stops_at_step(job); /* at a cancel it tries once more */
+    /* at a cancel it tries once more, and who was asked before a restart does */
+    r->tried = unsaved && !stops_at_step(job) && msg->rank == 0;
     r->saving = r->passed_over = false;
     if (!stops_at_step(job)) {
         has_answered(job, msg->rank);
@@ -263,7 +282,9 @@ void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport
     const struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_job *job = m_job_find(m, msg->job);
     if (r != NULL && msg->peer < job->workers && (msg->peer != msg->rank || job->recovery) &&
-        !stops_at_step(job) && !job->round_due && !owes_weights(job)) {
+        !stops_at_step(job) && !job->round_due &&
+        !(is_at_end(job) && job->unsaved &&
+          (job->ranks[msg->peer].done || job->ranks[msg->peer].vacant))) {
         complain(m, job, msg->peer, msg->rank);
         job->ranks[msg->peer].accused = true;
     }
@@ -622,8 +643,8 @@ static void judge_succeeded(struct model *m, const struct m_job *job,
                             const struct sched_job_row *row)
 {
     const struct m_rank *of = m_ender(job);
-    bool well = job->state == JOB_RUNNING && n_settled(job) == job->workers && of->done &&
-                (of == &job->ranks[0] || job->unsaved) && !differ(job, true) &&
+    bool well = (job->state == JOB_RUNNING || job->called_off) && n_settled(job) == job->workers &&
+                of->done && (of == &job->ranks[0] || job->unsaved) && !differ(job, true) &&
                 !differ(job, false) && !m_plan_differs(m, job) && row->code == MS_OK;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
@@ -998,8 +1019,8 @@ void m_forget_savers(struct m_job *job)
         r->tried = r->saving = r->passed_over = false;
         r->weights[0] = '\0';
     }
-    job->late_asked = job->unsaved = false;
-    job->save_again_at = SIM_NEVER;
+    job->late_asked = job->unsaved = job->called_off = false;
+    job->save_again_at = job->tardy_at = SIM_NEVER;
     job->kept[0] = '\0';
     job->kept_step = 0;
 }
@@ -1015,25 +1036,27 @@ void m_offer_savers(struct m_job *job)
 {
     job->late_asked = false;
     job->save_again_at = SIM_NEVER;
-    if (job->unsaved) {
-        offer(job);
-    }
+    offer(job);
 }
 
 /* The last step is made, and somebody else has what is to be saved: nobody takes its place. */
 bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank)
 {
-    bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due &&
-               !stops_at_step(job) && job->unsaved && m_is_recoverable(m, job);
+    bool all = is_at_end(job) && job->unsaved && m_is_recoverable(m, job);
     bool has_other = job->kept[0] != '\0';
     for (uint32_t other = 0; all && other < job->workers; other++) {
         const struct m_rank *r = &job->ranks[other];
         if (other != rank) {
-            all = r->done || r->vacant || r->missing || (other == 0 && r->passed_over);
+            all = r->done || r->vacant || r->missing || r->passed_over;
             has_other = has_other || (r->done && !r->vacant);
         }
     }
     return all && has_other;
+}
+
+bool m_is_at_end(const struct m_job *job)
+{
+    return is_at_end(job);
 }
 
 void m_lost_at_end(struct m_job *job, uint32_t rank)
@@ -1053,14 +1076,79 @@ static uint32_t next_saver(const struct m_job *job)
     return rank;
 }
 
-/* It lives, and alone has not said how it ended; it was not passed over yet, and somebody else may
- * save. */
-static bool awaits_first(const struct model *m, const struct m_job *job)
+/* Some have ended, and others say nothing: they have some time. */
+static bool awaits(const struct model *m, const struct m_job *job)
 {
-    const struct m_rank *first = &job->ranks[0];
-    return others_are_done(job) && is_there(first) && job->workers > 1 && first->started &&
-           !first->done && !first->passed_over && m_is_recoverable(m, job) &&
+    return is_at_end(job) && m_is_recoverable(m, job) && n_tardy(job) > 0 &&
+           (job->unsaved || (!job->ranks[0].done && !job->ranks[0].vacant)) &&
            next_saver(job) < job->workers;
+}
+
+static void pass_over(struct m_job *job)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        r->passed_over = r->passed_over || (!r->done && !r->vacant);
+    }
+    job->unsaved = job->unsaved || job->ranks[0].passed_over;
+}
+
+static void tardy_time(struct model *m, struct m_job *job)
+{
+    if (m->event->kind == SCHED_EV_TIME && job->tardy_at != SIM_NEVER && m->mono >= job->tardy_at) {
+        job->tardy_at = SIM_NEVER;
+        if (awaits(m, job)) {
+            pass_over(job);
+        }
+    }
+}
+
+static void look_for_tardy(const struct model *m, struct m_job *job)
+{
+    if (job->tardy_at == SIM_NEVER && awaits(m, job)) {
+        job->tardy_at = m->mono + MS_CANCEL_GRACE_MS;
+    }
+}
+
+/* "job.called_off job=3 ...": all that are left have made the last step, and no node came. */
+void m_called_off(struct model *m, const char *log)
+{
+    ull id = 0;
+    if (sscanf(log, "job.called_off job=%llu", &id) != 1) {
+        return;
+    }
+    struct m_job *job = m_job_find(m, id);
+    if (job == NULL || !m_can_do_without(m, job) ||
+        (m->mono < job->without_at + m->stretch - job->without_stretch &&
+         !ready_is_over(m, job, 0))) {
+        sim_fail(m->w, "model: job %llu ends without who is lost, and could not yet", id);
+        return;
+    }
+    job->round_due = false;
+    job->called_off = true;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        if (!r->vacant && !r->done && r->has_said) {
+            r->done = true;
+            r->code = MS_OK;
+            r->tried = !r->said_well;
+        }
+        r->passed_over = !r->vacant && !r->done;
+    }
+    job->unsaved = job->unsaved || !job->ranks[0].done || job->ranks[0].tried;
+}
+
+/* All that are left have made the last step, and one of them has the weights. */
+bool m_can_do_without(const struct model *m, const struct m_job *job)
+{
+    bool has = false;
+    bool all = job->state == JOB_RECOVERING && job->round_due && m_is_recoverable(m, job);
+    for (uint32_t rank = 0; all && rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        all = r->vacant || (is_there(r) && (r->done || r->started));
+        has = has || (!r->vacant && (r->done || r->has_said));
+    }
+    return all && has;
 }
 
 static bool saver_to_ask(const struct model *m, const struct m_job *job, uint32_t rank,
@@ -1075,6 +1163,7 @@ static bool saver_to_ask(const struct model *m, const struct m_job *job, uint32_
                            .generation = node->hold.generation,
                            .at_step = true,
                            .saves = true,
+                           .stands = no_start_comes(m, job),
                            .text = "the weights are not saved"};
     return true;
 }
@@ -1089,9 +1178,6 @@ static void ask_for_weights(struct model *m, const struct m_job *job, uint32_t r
 
 static void look_for_saver(struct model *m, struct m_job *job)
 {
-    if (awaits_first(m, job) && job->save_again_at == SIM_NEVER) {
-        job->save_again_at = m->mono + MS_CANCEL_GRACE_MS;
-    }
     if (!owes_weights(job) || job->save_again_at != SIM_NEVER) {
         return;
     }
@@ -1126,10 +1212,8 @@ static void save_time(struct model *m, struct m_job *job)
     struct m_stop stop;
     if (job->late_asked) {
         job->ranks[job->late_saver].tried = true;
-    } else if (job->unsaved) {
+    } else {
         offer(job);
-    } else if (awaits_first(m, job)) {
-        job->ranks[0].passed_over = job->unsaved = true;
     }
     const uint32_t rank = next_saver(job);
     if (sched_tick_is_full(m->w->sched) && owes_weights(job) &&
@@ -1144,7 +1228,7 @@ void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank)
 {
     if (stops_at_step(job)) {
         job->late_asked = job->late_asked && job->late_saver != rank;
-    } else if (job->state == JOB_RUNNING && !job->round_due && job->ranks[rank].saving) {
+    } else if (is_at_end(job) && job->ranks[rank].saving) {
         ask_for_weights(m, job, rank); /* what it was asked may be lost: once more */
     }
 }
@@ -1306,7 +1390,9 @@ void m_judge_ranks_after(struct model *m)
         stop_who_is_left(m, &m->jobs.at[i]);
         give_up_saver(m, &m->jobs.at[i]);
         m_ask_late_saver(m, &m->jobs.at[i]);
+        tardy_time(m, &m->jobs.at[i]);
         save_time(m, &m->jobs.at[i]);
+        look_for_tardy(m, &m->jobs.at[i]);
         look_for_saver(m, &m->jobs.at[i]);
     }
     judge_stops(m);

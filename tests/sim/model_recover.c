@@ -267,6 +267,9 @@ void m_stands_still(struct model *m, struct m_job *job)
         job->placed_stretch = m->stretch;
     }
     job->stands = true;
+    job->called_off = false;
+    job->without_at = m->mono + MS_CANCEL_GRACE_MS;
+    job->without_stretch = m->stretch;
     job->wants_until = m->mono + m->lease_ms;
     job->wants_until_stretch = m->stretch;
     m_may_spare_after(m, job);
@@ -470,7 +473,10 @@ void m_rank_lost(struct model *m, const char *log)
         count_loss(m, job, r, (enum m_fault)fault);
         const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
         m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
+        r->is_final = fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP ||
+                      fault == M_LEAVING || fault == M_WORN;
         m_lost_at_end(job, rank);
+        forget_complaints(job);
         look_for_missing(job);
         return;
     }
@@ -595,9 +601,9 @@ struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
     }
     struct m_rank *r = &job->ranks[conn->claim.rank];
     const bool is_his = strcmp(r->owner, conn->asked.owner) == 0;
-    const bool is_at_end = job->state == JOB_RUNNING && !job->round_due;
+    const bool is_old = m_is_at_end(job) && conn->claim.generation != job->generation;
     return r->vacant && !r->is_final && is_process(r, conn) && is_his && !m_stops_at_step(job) &&
-                   !is_at_end
+                   !is_old
                ? r
                : NULL;
 }
@@ -903,6 +909,11 @@ static const char *round_is_late(const struct model *m, const struct m_job *job)
         if (job->ranks[rank].missing || job->ranks[rank].lost) {
             return NULL;
         }
+    }
+    if (m_can_do_without(m, job) && !has_pause && m->event->kind == SCHED_EV_TIME &&
+        m->mono > m->busy_until && m->mono >= job->not_back + m->stretch - job->not_back_stretch &&
+        m->mono > job->without_at + m->stretch - job->without_stretch + LATE_MS) {
+        return "its ranks have ended, and wait for who is lost";
     }
     return can_fill(m, job, has_pause)     ? "its ranks could go on, and no round begins"
            : m_keeps_what_it_lacks(m, job) ? "a node keeps its state, and it lacks one"

@@ -349,15 +349,21 @@ START_TEST(rank_0_may_be_the_one)
 }
 END_TEST
 
-START_TEST(a_process_that_comes_back_then_takes_no_rank)
+START_TEST(a_process_that_comes_back_then_has_its_rank_again)
 {
     nobody_can_save();
     fix_close(conns[1]);
     conns[1] = comes_back(1);
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    cannot_save(1);
     fix_job_is(1, "RUNNING", "no rank can save the weights");
-    is_away(2); /* of who is awaited it is not known yet whether it is lost */
-    fix_job_is(1, "RUNNING", "to come back");
+    fix_close(conns[0]);
+    fix_close(conns[2]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    time_is_up();
+    is_asked(1);
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 1 (node w1) says: saved by 1");
 }
 END_TEST
 
@@ -525,7 +531,7 @@ START_TEST(rank_0_is_not_either)
     hangs(0);
     is_asked(1);
     ck_assert_int_eq(n_events("job.not_saved"), 1);
-    fix_job_is(1, "RUNNING", "rank 0 (node w0) says: nothing in the 30 s since the others ended");
+    fix_job_is(1, "RUNNING", "rank 0 (node w0) says: nothing in the 30 s since others ended");
     cannot_save(1);
     is_asked(2);
     ends(2, MS_OK, "saved by 2");
@@ -560,16 +566,193 @@ START_TEST(that_it_cannot_is_no_news_then)
 }
 END_TEST
 
-START_TEST(its_time_begins_when_all_others_have_ended)
+START_TEST(its_time_begins_when_one_has_ended_that_could_save)
 {
     running(RANKS);
-    ends(1, MS_OK, "");
     hangs(0);
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    ends(1, MS_OK, "");
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    hangs(0); /* and rank 2 */
+    is_asked(1);
+    cannot_save(1);
     ends(2, MS_OK, "");
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
-    hangs(0);
+    time_is_up();
     is_asked(1);
+}
+END_TEST
+
+static void restarted(uint32_t workers)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    row.workers = workers;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    for (uint32_t rank = 0; rank < workers; rank++) {
+        struct sched_member_row member = member_row(1, rank);
+        ck_ms_ok(sched_load_member(fix.s, &member, err));
+    }
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+static void is_back(uint32_t rank)
+{
+    conns[rank] = come_back(rank, 100 + rank, 1, 11, 1);
+}
+
+static void says_again(uint32_t rank, int code)
+{
+    Ms__RankDone msg = end_of(rank, code, code == MS_OK ? "" : "no room");
+    msg.generation = 11;
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+static void is_to_save(uint32_t rank)
+{
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
+    ck_assert_int_eq(stop->saves, 1);
+}
+
+static void beat_for(int ms)
+{
+    for (int at = 0; at < ms; at += FIX_LEASE_MS / 2) {
+        beat_all(RANKS);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+}
+
+/* The scheduler does not know any more that it had asked it. */
+START_TEST(after_a_restart_a_saver_that_hangs_is_not_waited_for)
+{
+    restarted(RANKS);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        is_back(rank);
+    }
+    says_again(0, MS_E_IO);
+    says_again(2, MS_OK);
+    hangs(1);
+    is_to_save(2);
+    says_again(2, MS_E_IO);
+    time_is_up();
+    is_to_save(0);
+}
+END_TEST
+
+/* Nobody takes rank 0, which had saved nothing: the others end without it. */
+START_TEST(where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do)
+{
+    all_others_end();
+    fix_close(conns[0]);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 0");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    fix_job_is(1, "RECOVERING", "waits for rank 1 (node w1 on host h) to save the weights: rank 0");
+    fix_close(conns[2]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* The time for getting ready may be shorter than that. */
+START_TEST(so_do_they_where_that_would_fail_the_job_first)
+{
+    running_for(2, 5000);
+    ends(0, MS_OK, "");
+    fix_close(conns[1]);
+    beat_for(5000);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* Rank 0 hangs at its disk meanwhile: both have had their time. Rank 1 had ended, and is gone. */
+START_TEST(where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_saves)
+{
+    all_others_end();
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(2);
+    ends(2, MS_OK, "saved by 2");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
+START_TEST(where_rank_0_had_saved_the_job_has_succeeded)
+{
+    running(RANKS);
+    ends(0, MS_OK, "");
+    ends(1, MS_OK, "");
+    fix_close(conns[2]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 2");
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(a_node_that_comes_in_time_has_the_rank)
+{
+    all_others_end();
+    fix_close(conns[0]);
+    beat_for(MS_CANCEL_GRACE_MS - FIX_LEASE_MS);
+    conns[0] = fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
+}
+END_TEST
+
+/* It says in the middle of it how it ended, and that counts. */
+START_TEST(who_ends_while_a_node_is_looked_for_can_save)
+{
+    running(2);
+    fix_close(conns[1]);
+    cannot_save(0);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    beat_for(MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "no rank can save the weights");
+    time_is_up();
+    is_to_save(0);
+    ends(0, MS_OK, "saved by 0");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps; rank 0 (node w0) says: saved by 0");
+}
+END_TEST
+
+START_TEST(a_cancel_then_has_all_try_once_more)
+{
+    all_others_end();
+    fix_close(conns[0]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    cannot_save(1);
+    cannot_save(2);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    is_to_save(1);
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_CANCELLED, "cancelled by alice; rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* What it says of who has ended is old: nobody needs that one any more. */
+START_TEST(who_comes_back_and_complains_of_one_that_has_ended_is_not_heard)
+{
+    nobody_can_save();
+    is_away(1);
+    conns[1] = comes_back(1);
+    peer_report(1, 1, 0);
+    cannot_save(1);
+    for (int i = 0; i < 4; i++) {
+        time_is_up();
+        is_asked(0);
+        cannot_save(0);
+        cannot_save(1);
+        cannot_save(2);
+    }
+    fix_job_is(1, "RUNNING", "no rank can save the weights");
 }
 END_TEST
 
@@ -683,41 +866,6 @@ START_TEST(one_whose_process_leaves_is_lost)
 }
 END_TEST
 
-static void restarted(uint32_t workers)
-{
-    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
-    cfg.has_database = 1;
-    fix_create(&cfg);
-    struct sched_job_row row = job_row(1, JOB_RUNNING);
-    row.recovery = true;
-    row.workers = workers;
-    ck_ms_ok(sched_load_job(fix.s, &row, err));
-    for (uint32_t rank = 0; rank < workers; rank++) {
-        struct sched_member_row member = member_row(1, rank);
-        ck_ms_ok(sched_load_member(fix.s, &member, err));
-    }
-    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
-}
-
-static void is_back(uint32_t rank)
-{
-    conns[rank] = come_back(rank, 100 + rank, 1, 11, 1);
-}
-
-static void says_again(uint32_t rank, int code)
-{
-    Ms__RankDone msg = end_of(rank, code, code == MS_OK ? "" : "no room");
-    msg.generation = 11;
-    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
-}
-
-static void is_to_save(uint32_t rank)
-{
-    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
-    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
-    ck_assert_int_eq(stop->saves, 1);
-}
-
 START_TEST(a_restart_asks_anew)
 {
     restarted(2);
@@ -763,6 +911,29 @@ START_TEST(a_cancel_after_a_restart_has_all_try_once_more)
 }
 END_TEST
 
+START_TEST(also_where_rank_0_never_comes_back)
+{
+    restarted(RANKS);
+    is_back(1);
+    is_back(2);
+    says_again(1, MS_E_IO);
+    says_again(2, MS_E_IO);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    for (int i = 0; i < 40 && fix_heard(conns[1], MS_MSG_STOP) == NULL; i++) {
+        fix_beat(conns[1]);
+        fix_beat(conns[2]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_save(1);
+    says_again(1, MS_E_IO);
+    is_to_save(2);
+    Ms__RankDone msg = end_of(2, MS_OK, "saved by 2");
+    msg.generation = 11;
+    fix_say(conns[2], MS_MSG_RANK_DONE, &msg.base);
+    ended(JOB_CANCELLED, "cancelled by alice; rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
 START_TEST(so_has_one_that_was_away_at_the_cancel)
 {
     all_end_and_rank_0_cannot_save(1);
@@ -801,7 +972,7 @@ int main(void)
     tcase_add_test(t, a_time_that_is_up_while_one_is_away_is_made_up_for);
     tcase_add_test(t, a_rank_that_is_lost_meanwhile_is_not_missed);
     tcase_add_test(t, rank_0_may_be_the_one);
-    tcase_add_test(t, a_process_that_comes_back_then_takes_no_rank);
+    tcase_add_test(t, a_process_that_comes_back_then_has_its_rank_again);
     tcase_add_test(t, the_last_one_that_has_the_weights_is_lost_as_after_any_step);
     tcase_add_test(t, who_comes_back_after_a_loss_and_could_not_save_goes_on);
     tcase_add_test(t, weights_that_are_saved_do_not_wait_for_who_is_lost);
@@ -814,8 +985,17 @@ int main(void)
     tcase_add_test(t, rank_0_is_not_either);
     tcase_add_test(t, what_it_saves_in_the_end_is_as_usual);
     tcase_add_test(t, that_it_cannot_is_no_news_then);
-    tcase_add_test(t, its_time_begins_when_all_others_have_ended);
+    tcase_add_test(t, its_time_begins_when_one_has_ended_that_could_save);
     tcase_add_test(t, nor_where_a_cancel_finds_it_so);
+    tcase_add_test(t, who_comes_back_and_complains_of_one_that_has_ended_is_not_heard);
+    tcase_add_test(t, after_a_restart_a_saver_that_hangs_is_not_waited_for);
+    tcase_add_test(t, where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do);
+    tcase_add_test(t, so_do_they_where_that_would_fail_the_job_first);
+    tcase_add_test(t, where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_saves);
+    tcase_add_test(t, where_rank_0_had_saved_the_job_has_succeeded);
+    tcase_add_test(t, a_node_that_comes_in_time_has_the_rank);
+    tcase_add_test(t, who_ends_while_a_node_is_looked_for_can_save);
+    tcase_add_test(t, a_cancel_then_has_all_try_once_more);
     tcase_add_test(t, a_cancel_of_whom_nobody_can_save_for_ends);
     tcase_add_test(t, nor_at_a_cancel);
     tcase_add_test(t, a_cancel_where_nobody_can_says_so);
@@ -827,6 +1007,7 @@ int main(void)
     tcase_add_test(t, a_restart_asks_anew);
     tcase_add_test(t, after_a_restart_who_hangs_is_not_waited_for);
     tcase_add_test(t, a_cancel_after_a_restart_has_all_try_once_more);
+    tcase_add_test(t, also_where_rank_0_never_comes_back);
     tcase_add_test(t, so_has_one_that_was_away_at_the_cancel);
     suite_add_tcase(suite, t);
     return test_run(suite);
