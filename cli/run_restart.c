@@ -76,9 +76,8 @@ int run_needs(const struct run *run, size_t index)
 /* The job has made all its steps, and is not given up for a worker that it does not miss. */
 static int is_spare(const struct run *run, size_t index)
 {
-    static const char waits[] = MS_REASON_UNSAVED;
     return index > 0 && run->last != NULL &&
-           strncmp(run->last->job->reason, waits, sizeof(waits) - 1) == 0;
+           strncmp(run->last->job->reason, MS_REASON_ALL_MADE, sizeof(MS_REASON_ALL_MADE) - 1) == 0;
 }
 
 /* For the one that is due first. */

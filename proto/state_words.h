@@ -39,6 +39,7 @@
 #define MS_PHASE_SAVING     "saving"
 
 /* How the reason of a job begins that waits for somebody to make room for its weights. */
-#define MS_REASON_UNSAVED "all steps are made, and "
+#define MS_REASON_ALL_MADE "all steps are made"
+#define MS_REASON_UNSAVED  MS_REASON_ALL_MADE ", and "
 
 #endif

@@ -383,7 +383,9 @@ void formers_expect(struct run *run, int64_t until_ms)
 void formers_stretch(struct sched *s, int64_t ms)
 {
     for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
-        list_item(at, struct job, lane)->run->formers_until_ms += ms;
+        struct run *run = list_item(at, struct job, lane)->run;
+        run->formers_until_ms += ms;
+        run->without_ms += ms;
     }
 }
 

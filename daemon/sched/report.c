@@ -134,6 +134,7 @@ static void note_state(struct run *run, uint32_t rank, const Ms__RankReady *msg)
     mend->state.ms = msg->state_ms;
     mend->state.prepared_ms = msg->prepared_ms;
     mend->state.joined_ms = msg->joined_ms;
+    mend->state.is_noted = true;
     mend->state.is_apart = msg->state_digest.len != MS_STATE_DIGEST_LEN;
     if (!mend->state.is_apart) {
         memcpy(mend->state.digest, msg->state_digest.data, MS_STATE_DIGEST_LEN);
@@ -385,6 +386,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     if (!stopped && !msg->stopped && !list_empty(&run->recovering)) {
         hold->has_said = true; /* before the others stood still: it goes on with them */
         member->said_well = msg->code == MS_OK;
+        s->due |= DUE_PLACE; /* it may be all that was waited for */
         return;
     }
     if (!stopped && (msg->stopped || member->state != RANK_TRAINING)) {

@@ -87,6 +87,7 @@ struct mend {
         uint32_t prepared_ms, joined_ms;
         uint8_t digest[MS_STATE_DIGEST_LEN];
         bool is_apart; /* it said none: it trains for itself */
+        bool is_noted; /* since the scheduler started */
     } state;
     struct losses since, wall; /* budget.c */
     uint32_t n_lost_now;       /* of those of since, after the job last started */
@@ -236,7 +237,8 @@ struct mend *run_mend(struct run *run, uint32_t rank);
 /* Each rank of a job that recovers trains for itself (parallel.mode), by what it said as it was
  * ready. */
 bool run_is_apart(const struct run *run);
-void run_forget_mends(struct run *run);                                 /* it is over */
+bool run_is_together(const struct run *run); /* ... they do not; after a restart nobody knows */
+void run_forget_mends(struct run *run);      /* it is over */
 void rank_begin(struct run *run, uint32_t rank, enum rank_state state); /* its first state */
 void rank_set(struct run *run, uint32_t rank, enum rank_event event);
 bool rank_is_over(const struct member *member);

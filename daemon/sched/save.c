@@ -140,13 +140,36 @@ static uint32_t next_saver(const struct run *run)
     return run->job->workers;
 }
 
+/* It says the digest of what all ranks hold. Of those that train for themselves rank 0 alone says
+ * one. */
+static bool says_of_all(const struct run *run, uint32_t rank)
+{
+    return run->members[rank].weights_sha256[0] != '\0' && !run_is_apart(run) &&
+           (rank != 0 || run_is_together(run));
+}
+
+/* It is done, and so no rank has a step to make. */
+static bool has_all(const struct run *run, uint32_t rank)
+{
+    return run->members[rank].state == RANK_DONE && says_of_all(run, rank);
+}
+
+static bool has_one_that_has_all(const struct run *run)
+{
+    bool has = false;
+    for (uint32_t rank = 0; !has && rank < run->job->workers; rank++) {
+        has = has_all(run, rank);
+    }
+    return has;
+}
+
 bool save_awaits(const struct run *run)
 {
     const uint32_t n_tardy = run->n_in[RANK_TRAINING];
     const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + n_tardy;
     return save_is_at_end(run) && run->job->recovery && n_tardy > 0 && n == run->job->workers &&
-           (run->unsaved || run->members[0].state == RANK_TRAINING) &&
-           next_saver(run) < run->job->workers && n_passed_over(run) < n_tardy;
+           (run->unsaved || run->members[0].state == RANK_TRAINING) && has_one_that_has_all(run) &&
+           n_passed_over(run) < n_tardy;
 }
 
 void save_look(struct sched *s, struct run *run)
@@ -260,7 +283,7 @@ bool save_goes_on_without(const struct run *run, uint32_t rank)
         if (other != rank) {
             all_ended = member->state == RANK_DONE || member->state == RANK_LOST ||
                         member->state == RANK_MISSING || member->passed_over;
-            has_other |= member->state == RANK_DONE && save_has_weights(run, other);
+            has_other |= has_all(run, other);
         }
     }
     return all_ended && has_other;
@@ -278,20 +301,24 @@ void save_lost(struct sched *s, struct run *run, uint32_t rank)
 /* ---- nobody comes for the ranks that are lost ---------------------------------------------------
  */
 
+/* Or it was told of no round since it said so. */
 static bool has_ended(const struct member *member)
 {
     return member->state == RANK_DONE ||
-           (member->state == RANK_TRAINING && member->hold != NULL && member->hold->has_said);
+           ((member->state == RANK_TRAINING || member->state == RANK_PREPARING) &&
+            member->hold != NULL && member->hold->has_said && member->hold->heard == 0);
 }
 
 bool save_can_do_without(const struct run *run)
 {
-    const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + run->n_in[RANK_TRAINING];
+    bool all = !run->cancelling;
     bool has_one = false;
-    for (uint32_t rank = 0; rank < run->job->workers && n == run->job->workers; rank++) {
-        has_one |= has_ended(&run->members[rank]) && save_has_weights(run, rank);
+    for (uint32_t rank = 0; all && rank < run->job->workers; rank++) {
+        const struct member *member = &run->members[rank];
+        all = has_ended(member) || member->state == RANK_LOST || member->state == RANK_TRAINING;
+        has_one |= has_ended(member) && says_of_all(run, rank);
     }
-    return has_one && !run->cancelling;
+    return all && has_one;
 }
 
 /* Who has not ended by now has had his time, too. */
@@ -311,6 +338,7 @@ void save_call_off(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
     list_remove(&run->recovering);
+    s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     timer_stop(s, &run->round);
     timer_stop(s, &run->ready);
     run->called_off = true;

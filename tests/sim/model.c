@@ -239,6 +239,7 @@ static void job_reload(struct model *m, struct m_job *job)
             snprintf(r->owner, sizeof(r->owner), "%s", member->principal);
         }
         r->missing = r->unknown = true;
+        r->is_noted = false;
         job->missing_since = m->mono;
         job->missing_stretch = m->stretch;
         job->missing_ms = m->lease_ms + (int64_t)m->n_expected * MS_ADOPT_NODE_MS;

@@ -127,6 +127,7 @@ struct m_rank {
     uint64_t stored_incarnation;
     bool tried;     /* it made its steps, and could not save the weights, since all were asked to */
     bool saving;    /* it was asked to, after its end, and has not answered */
+    bool is_noted;  /* it was ready since the scheduler started: so its state is like the others' */
     bool said_well; /* it ended well before a round that is due: has_said */
     bool passed_over; /* it is not over, and nobody waits for it any more */
     bool has_said;    /* RankDone, which counts for nothing while a round is due */

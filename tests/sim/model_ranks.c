@@ -36,7 +36,7 @@ void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg)
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     const struct m_job *job = m_job_find(m, msg->job);
     if (r != NULL && !r->ready && !r->done && job->state != JOB_RUNNING) {
-        r->has_plan = true;
+        r->has_plan = r->is_noted = true;
         r->may_lack_plan = false;
         r->ready_in = msg->generation;
         r->step = msg->step;
@@ -138,11 +138,18 @@ static int n_tardy(const struct m_job *job)
     return n;
 }
 
-static bool has_done(const struct m_job *job)
+/* Of ranks that train for themselves rank 0 alone says a digest: whether they do nobody knows after
+ * a restart. */
+static bool says_of_all(const struct m_job *job, uint32_t rank)
+{
+    return rank != 0 || job->ranks[0].is_noted;
+}
+
+static bool has_done(const struct m_job *job, bool of_all)
 {
     bool has = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        has = has || job->ranks[rank].done;
+        has = has || (job->ranks[rank].done && (!of_all || says_of_all(job, rank)));
     }
     return has;
 }
@@ -150,7 +157,7 @@ static bool has_done(const struct m_job *job)
 /* ... but those that are lost, or passed over. */
 static bool all_are_done(const struct m_job *job)
 {
-    return is_at_end(job) && has_done(job) && n_tardy(job) == 0;
+    return is_at_end(job) && has_done(job, false) && n_tardy(job) == 0;
 }
 
 /* Rank 0 could not, and nobody else has. */
@@ -609,8 +616,8 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
          strstr(row->reason, "have different weights") != NULL)) {
         return;
     }
-    bool digests =
-        (is_ready && plans) || (count_done(job) == job->workers && (differ(job, true) || plans));
+    bool digests = (is_ready && plans) || ((count_done(job) == job->workers || all_are_done(job)) &&
+                                           (differ(job, true) || plans));
     if (plan_explains(m, job, row)) {
         return;
     }
@@ -1048,7 +1055,7 @@ bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank
         const struct m_rank *r = &job->ranks[other];
         if (other != rank) {
             all = r->done || r->vacant || r->missing || r->passed_over;
-            has_other = has_other || (r->done && !r->vacant);
+            has_other = has_other || (r->done && !r->vacant && says_of_all(job, other));
         }
     }
     return all && has_other;
@@ -1080,8 +1087,7 @@ static uint32_t next_saver(const struct m_job *job)
 static bool awaits(const struct model *m, const struct m_job *job)
 {
     return is_at_end(job) && m_is_recoverable(m, job) && n_tardy(job) > 0 &&
-           (job->unsaved || (!job->ranks[0].done && !job->ranks[0].vacant)) &&
-           next_saver(job) < job->workers;
+           (job->unsaved || (!job->ranks[0].done && !job->ranks[0].vacant)) && has_done(job, true);
 }
 
 static void pass_over(struct m_job *job)
@@ -1128,8 +1134,10 @@ void m_called_off(struct model *m, const char *log)
     job->called_off = true;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct m_rank *r = &job->ranks[rank];
-        if (!r->vacant && !r->done && r->has_said) {
-            r->done = true;
+        const struct m_node *node = m_node_find(m, r->node);
+        if (!r->vacant && !r->done && r->has_said && node != NULL &&
+            node->hold.generation == job->generation) {
+            r->done = r->started = true;
             r->code = MS_OK;
             r->tried = !r->said_well;
         }
@@ -1145,8 +1153,10 @@ bool m_can_do_without(const struct model *m, const struct m_job *job)
     bool all = job->state == JOB_RECOVERING && job->round_due && m_is_recoverable(m, job);
     for (uint32_t rank = 0; all && rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
-        all = r->vacant || (is_there(r) && (r->done || r->started));
-        has = has || (!r->vacant && (r->done || r->has_said));
+        const struct m_node *node = m_node_find((struct model *)m, r->node);
+        const bool said = r->has_said && node != NULL && node->hold.generation == job->generation;
+        all = r->vacant || (is_there(r) && (r->done || said || r->started));
+        has = has || (!r->vacant && (r->done || said) && says_of_all(job, rank));
     }
     return all && has;
 }

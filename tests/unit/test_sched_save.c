@@ -170,7 +170,7 @@ START_TEST(a_rank_alone_tries_again)
 }
 END_TEST
 
-static void two_that_train_for_themselves_end_and_rank_0_cannot_save(void)
+static void two_that_train_for_themselves_run(void)
 {
     start(SCHED_STANDING, 0);
     conns[0] = fix_register("w0", 1);
@@ -179,6 +179,11 @@ static void two_that_train_for_themselves_end_and_rank_0_cannot_save(void)
     fix_plan(conns[0], 1, 1, FIX_PLAN);
     ready_apart(1, 0, 0, 0);
     ready_apart(1, 1, 0, 0);
+}
+
+static void two_that_train_for_themselves_end_and_rank_0_cannot_save(void)
+{
+    two_that_train_for_themselves_run();
     ends(1, MS_OK, "");
     cannot_save(0);
 }
@@ -684,6 +689,94 @@ START_TEST(where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_sav
 }
 END_TEST
 
+/* Nobody may try just now: rank 0 has, and rank 1 hangs at it. */
+START_TEST(where_all_others_hang_rank_0_tries_again)
+{
+    running(2);
+    cannot_save(0);
+    beat_for(MS_CANCEL_GRACE_MS + MS_SAVE_AGAIN_MS);
+    is_asked(0);
+    ends(0, MS_OK, "saved by 0");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps; rank 0 (node w0) says: saved by 0");
+}
+END_TEST
+
+/* One that is back while another one is at it may hang. */
+START_TEST(who_comes_back_and_hangs_is_not_waited_for)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    is_asked(1);
+    fix_close(conns[2]);
+    conns[2] = comes_back(2);
+    ends(1, MS_OK, "saved by 1");
+    fix_job_is(1, "RUNNING", "");
+    for (int i = 0; i < 40 && fix_stored(1) == NULL; i++) {
+        beat_all(RANKS);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* They are in the middle of their training, whatever another one has made. */
+START_TEST(no_rank_that_trains_for_itself_is_passed_over_or_done_without)
+{
+    two_that_train_for_themselves_run();
+    cannot_save(0);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    ck_assert_ptr_null(fix_stored(1));
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[1]);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+}
+END_TEST
+
+/* Rank 0 says its digest all the same, and after a restart nothing else tells. */
+START_TEST(nor_after_a_restart)
+{
+    restarted(2);
+    is_back(0);
+    is_back(1);
+    says_again(0, MS_E_IO);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[1]);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+}
+END_TEST
+
+/* Its row says that it recovers: so the next scheduler finds it, and its ranks say again how they
+ * ended. */
+START_TEST(after_a_restart_in_the_middle_of_that_they_end_without_as_well)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    struct sched_job_row row = job_row(1, JOB_RECOVERING);
+    row.recovery = true;
+    row.workers = RANKS;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        struct sched_member_row member = member_row(1, rank);
+        ck_ms_ok(sched_load_member(fix.s, &member, err));
+    }
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    is_back(1);
+    is_back(2);
+    says_again(1, MS_OK);
+    says_again(2, MS_OK);
+    for (int i = 0; i < 60 && fix_heard(conns[1], MS_MSG_STOP) == NULL; i++) {
+        fix_beat(conns[1]);
+        fix_beat(conns[2]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_save(1);
+}
+END_TEST
+
 START_TEST(where_rank_0_had_saved_the_job_has_succeeded)
 {
     running(RANKS);
@@ -693,6 +786,56 @@ START_TEST(where_rank_0_had_saved_the_job_has_succeeded)
     fix_job_is(1, "RECOVERING", "waits for a node to take rank 2");
     beat_for(MS_CANCEL_GRACE_MS);
     ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(who_ends_later_than_that_ends_the_job)
+{
+    running(2);
+    fix_close(conns[1]);
+    for (int at = 0; at < MS_CANCEL_GRACE_MS + FIX_LEASE_MS; at += FIX_LEASE_MS / 2) {
+        fix_beat(conns[0]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    ends(0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* It was away, and says once more how it ended. */
+START_TEST(who_comes_back_meanwhile_and_has_ended_counts)
+{
+    running(RANKS);
+    ends(0, MS_OK, "");
+    ends(1, MS_OK, "");
+    fix_close(conns[2]);
+    fix_close(conns[1]);
+    conns[1] = comes_back(1);
+    ends(1, MS_OK, "");
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+/* Rank 0 is back, and does not end, while rank 1 is at it. */
+START_TEST(who_comes_back_after_that_and_hangs_is_not_waited_for)
+{
+    running(2);
+    ends(1, MS_OK, "");
+    fix_close(conns[0]);
+    for (int at = 0; at < MS_CANCEL_GRACE_MS; at += FIX_LEASE_MS / 2) {
+        fix_beat(conns[1]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_save(1);
+    conns[0] = comes_back(0);
+    ends(1, MS_OK, "saved by 1");
+    for (int i = 0; i < 20 && fix_stored(1) == NULL; i++) {
+        beat_all(2);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1");
 }
 END_TEST
 
@@ -992,8 +1135,16 @@ int main(void)
     tcase_add_test(t, where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do);
     tcase_add_test(t, so_do_they_where_that_would_fail_the_job_first);
     tcase_add_test(t, where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_saves);
+    tcase_add_test(t, where_all_others_hang_rank_0_tries_again);
+    tcase_add_test(t, who_comes_back_and_hangs_is_not_waited_for);
+    tcase_add_test(t, no_rank_that_trains_for_itself_is_passed_over_or_done_without);
+    tcase_add_test(t, nor_after_a_restart);
+    tcase_add_test(t, after_a_restart_in_the_middle_of_that_they_end_without_as_well);
     tcase_add_test(t, where_rank_0_had_saved_the_job_has_succeeded);
     tcase_add_test(t, a_node_that_comes_in_time_has_the_rank);
+    tcase_add_test(t, who_ends_later_than_that_ends_the_job);
+    tcase_add_test(t, who_comes_back_meanwhile_and_has_ended_counts);
+    tcase_add_test(t, who_comes_back_after_that_and_hangs_is_not_waited_for);
     tcase_add_test(t, who_ends_while_a_node_is_looked_for_can_save);
     tcase_add_test(t, a_cancel_then_has_all_try_once_more);
     tcase_add_test(t, a_cancel_of_whom_nobody_can_save_for_ends);
