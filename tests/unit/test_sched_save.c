@@ -733,6 +733,18 @@ START_TEST(no_rank_that_trains_for_itself_is_passed_over_or_done_without)
 }
 END_TEST
 
+START_TEST(nor_is_rank_0)
+{
+    two_that_train_for_themselves_run();
+    ends(1, MS_OK, "");
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    ck_assert_ptr_null(fix_stored(1));
+    fix_job_is(1, "RUNNING", "");
+    ends(0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
 /* Rank 0 says its digest all the same, and after a restart nothing else tells. */
 START_TEST(nor_after_a_restart)
 {
@@ -1138,6 +1150,7 @@ int main(void)
     tcase_add_test(t, where_all_others_hang_rank_0_tries_again);
     tcase_add_test(t, who_comes_back_and_hangs_is_not_waited_for);
     tcase_add_test(t, no_rank_that_trains_for_itself_is_passed_over_or_done_without);
+    tcase_add_test(t, nor_is_rank_0);
     tcase_add_test(t, nor_after_a_restart);
     tcase_add_test(t, after_a_restart_in_the_middle_of_that_they_end_without_as_well);
     tcase_add_test(t, where_rank_0_had_saved_the_job_has_succeeded);
