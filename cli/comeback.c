@@ -224,24 +224,15 @@ static struct cli_still still_at_end(const struct cli_comeback *c, const Ms__Job
     return still;
 }
 
-static int has_rank_in(const Ms__JobInfo *job, const char *state)
-{
-    int has = 0;
-    for (size_t i = 0; i < job->n_ranks; i++) {
-        has |= strcmp(job->ranks[i]->state, state) == 0;
-    }
-    return has;
-}
-
 static int misses_ranks(const Ms__JobInfo *job)
 {
-    return has_rank_in(job, MS_RANK_STATE_MISSING);
+    return cli_job_has_rank_in(job, MS_RANK_STATE_MISSING);
 }
 
 /* A restarted scheduler calls a job RUNNING until it knows who is gone. */
 static int lacks_ranks(const Ms__JobInfo *job)
 {
-    return misses_ranks(job) || has_rank_in(job, MS_RANK_STATE_LOST);
+    return misses_ranks(job) || cli_job_has_rank_in(job, MS_RANK_STATE_LOST);
 }
 
 const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, double now_s,

@@ -55,6 +55,15 @@ int cli_job_is_ended(const Ms__JobInfo *job)
            strcmp(job->state, MS_JOB_STATE_CANCELLED) == 0;
 }
 
+int cli_job_has_rank_in(const Ms__JobInfo *job, const char *state)
+{
+    int has = 0;
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        has |= strcmp(job->ranks[i]->state, state) == 0;
+    }
+    return has;
+}
+
 int cli_progress_is_held(const Ms__JobInfo *job)
 {
     int is_running = strcmp(job->state, MS_JOB_STATE_RUNNING) == 0;

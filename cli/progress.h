@@ -31,6 +31,7 @@ int cli_progress_is_forming(const Ms__JobInfo *job);
 int cli_progress_is_held(const Ms__JobInfo *job);
 
 int cli_job_is_ended(const Ms__JobInfo *job);
+int cli_job_has_rank_in(const Ms__JobInfo *job, const char *state); /* MS_RANK_STATE_... */
 
 /* One line of at most width columns: epoch, step, bar, loss, samples/s, step time, ETA; while the
  * cluster forms its reason; while it has to wait how far it is, and for what. Where it is narrow,

@@ -33,22 +33,15 @@ int cli_still_look(struct cli_still *still, const Ms__EventInfo *event, int64_t 
     return 0;
 }
 
-static int lacks_ranks(const Ms__JobInfo *job)
-{
-    int lacks = 0;
-    for (size_t i = 0; i < job->n_ranks; i++) {
-        lacks |= strcmp(job->ranks[i]->state, MS_RANK_STATE_LOST) == 0;
-    }
-    return lacks;
-}
-
 int cli_still_stood(const struct cli_still *still, const Ms__JobInfo *job)
 {
     if (!cli_job_is_ended(job) || strcmp(job->state, MS_JOB_STATE_SUCCEEDED) == 0) {
         return 0;
     }
-    return still != NULL && still->is_known ? still->ms > 0
-                                            : lacks_ranks(job) || job->recoveries == 0;
+    if (still != NULL && still->is_known) {
+        return still->ms > 0;
+    }
+    return cli_job_has_rank_in(job, MS_RANK_STATE_LOST) || job->recoveries == 0;
 }
 
 /* One page, from *before back. True: there is more to look at. */

@@ -38,7 +38,8 @@
 #define MS_PHASE_EVALUATING "evaluating"
 #define MS_PHASE_SAVING     "saving"
 
-/* How the reason of a job begins that waits for somebody to make room for its weights. */
+/* How the reason of a job begins that waits for its weights to be saved; ... for somebody to make
+ * room for them. */
 #define MS_REASON_ALL_MADE "all steps are made"
 #define MS_REASON_UNSAVED  MS_REASON_ALL_MADE ", and "
 

@@ -172,13 +172,7 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
     return 0; /* two ranks on one node: that node's hold could be only one of them */
 }
 
-/* The weights of the last step: somebody is at it, or will be. */
-static bool saves_late(const struct run *run)
-{
-    return save_is_owed(run) && timer_is_armed(&run->save_again);
-}
-
-/* Some have ended, and others may never. */
+/* Some have ended, and others may never; or all have, and nobody is at the weights, or will be. */
 static bool waits_for_ever(const struct run *run)
 {
     return (save_awaits(run) && !timer_is_armed(&run->tardy)) ||
@@ -199,10 +193,10 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
     }
     HOLDS(memcmp(counts, run->n_in, sizeof(counts)) == 0,
           "job %llu: the counts of its ranks are wrong", (ull)job->id);
-    HOLDS(
-        run_n_over(run) < job->workers ||
-            (run->cancelling ? run->late_asked : !list_empty(&run->recovering) || saves_late(run)),
-        "job %llu: all ranks are done and it has not ended", (ull)job->id);
+    HOLDS(run_n_over(run) < job->workers ||
+              (run->cancelling ? run->late_asked
+                               : !list_empty(&run->recovering) || save_is_owed(run)),
+          "job %llu: all ranks are done and it has not ended", (ull)job->id);
     HOLDS(!waits_for_ever(run), "job %llu: nobody looks whether its ranks end, or save",
           (ull)job->id);
     HOLDS(timer_is_armed(&run->ready) ==

@@ -254,11 +254,10 @@ static int64_t silence_before(const struct sched *s, const struct job *job, uint
 }
 
 static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
-                      const char *text)
+                      bool at_end, const char *text)
 {
     const unsigned long long step = job->run->furthest;
     const int64_t silent_ms = silence_before(s, job, rank, fault);
-    const bool at_end = recover_is_end_loss(s, job, rank, fault);
     char told[64] = "no step was told since the scheduler started";
     char silence[64] = "";
     if (at_end) {
@@ -310,14 +309,14 @@ static void gather_losses(struct sched *s, struct run *run)
 }
 
 static void note_loss(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
-                      const char *text)
+                      bool at_end, const char *text)
 {
     const struct node *node = node_find(s, job->run->members[rank].node_id);
     count_loss(s, job->run, rank, fault, text);
     if (has(fault, BLAMES_HOST) && node != NULL && node->host != NULL) {
         run_mend(job->run, rank)->before.blame = host_blame(s, node->host, text);
     }
-    tell_loss(s, job, rank, fault, text);
+    tell_loss(s, job, rank, fault, at_end, text);
 }
 
 void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
@@ -326,7 +325,7 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
     struct run *run = job->run;
     const bool was_there = !run->members[rank].unheard;
     text = emit_text(s, "%s", text); /* it may live in what goes */
-    note_loss(s, job, rank, fault, text);
+    note_loss(s, job, rank, fault, false, text);
     gather_losses(s, run);
     if (!has(fault, AGAIN)) {
         vacate_for(s, job, rank, fault, text);
@@ -360,7 +359,7 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
         return;
     }
     count_loss(s, run, rank, fault, text);
-    tell_loss(s, job, rank, fault, text);
+    tell_loss(s, job, rank, fault, false, text);
     vacate_for(s, job, rank, fault, text);
     run->stop_is_out = false; /* the others, and who saves now, have their time from now on */
     recover_stand_stopping(s, job, text);
@@ -382,7 +381,7 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
 {
     struct run *run = job->run;
     text = emit_text(s, "%s", text); /* it may live in what goes */
-    note_loss(s, job, rank, fault, text);
+    note_loss(s, job, rank, fault, true, text);
     forget_complaint(s, run);
     vacate_for(s, job, rank, fault, text);
     if (run->n_in[RANK_MISSING] == 0) {

@@ -31,15 +31,14 @@ struct member {
     uint32_t pid;
     uint64_t step, steps;
     double seconds;
-    bool has_plan;     /* its process has made the plan of the ranks */
-    uint64_t ready_in; /* ... and said so in this generation, the last one */
-    bool
-        may_lack_plan; /* ... but heard of a newer one, and may have begun anew: it is told again */
-    bool has_state;    /* ... and was started: it holds the state of the training */
-    bool may_save;     /* it is over and ended well: it can still save what it holds */
-    bool saving;       /* ... and was asked to, after its end, and has not answered */
-    bool passed_over;  /* it is not over, and nobody waits for it any more: its disk may hang */
-    bool said_well;    /* it ended well before a round that is due; its hold has_said */
+    bool has_plan;      /* its process has made the plan of the ranks */
+    uint64_t ready_in;  /* ... and said so in this generation, the last one */
+    bool may_lack_plan; /* ... but heard of a newer one: if it began anew it is told again */
+    bool has_state;     /* ... and was started: it holds the state of the training */
+    bool may_save;      /* it is over and ended well: it can still save what it holds */
+    bool saving;        /* ... and was asked to, after its end, and has not answered */
+    bool passed_over;   /* it is not over, and nobody waits for it any more: its disk may hang */
+    bool said_well;     /* it ended well before a round that is due; its hold has_said */
 };
 
 /* What befalls a rank; lost.c says what becomes of its job. */

@@ -3,10 +3,10 @@
  *     RUNNING, all are DONE -> the lowest that has not tried is asked to save them (Stop `saves`)
  *     it has                -> the job has SUCCEEDED, with the weights that lie there
  *     it says nothing       -> after MS_CANCEL_GRACE_MS the next one is: a disk may hang
- *     some are DONE, and    -> after MS_CANCEL_GRACE_MS nobody waits for them: rank 0 hangs at its
- * own others say nothing       end, or who was asked before a restart none could            ->
- * after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may make room, or cancels the job,
- * for which all try once more
+ *     some are DONE, and    -> after MS_CANCEL_GRACE_MS nobody waits for them: rank 0 hangs at
+ *     others say nothing       its own end, or who was asked before a restart
+ *     none could            -> after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may
+ *                              make room, or cancels the job, for which all try once more
  *
  * Nobody lets go of his state before the job's end. Whoever is lost meanwhile is not replaced while
  * another one has the weights: nothing is left to train, and a round might find no node. Without
@@ -283,7 +283,7 @@ bool save_goes_on_without(const struct run *run, uint32_t rank)
         if (other != rank) {
             all_ended = member->state == RANK_DONE || member->state == RANK_LOST ||
                         member->state == RANK_MISSING || member->passed_over;
-            has_other |= has_all(run, other);
+            has_other = has_other || has_all(run, other);
         }
     }
     return all_ended && has_other;
@@ -292,7 +292,6 @@ bool save_goes_on_without(const struct run *run, uint32_t rank)
 void save_lost(struct sched *s, struct run *run, uint32_t rank)
 {
     save_answered(s, run, rank); /* it never will */
-    run->members[rank].may_save = false;
     if (save_all_are_done(run)) {
         run_all_done(s, run->job);
     }
@@ -316,7 +315,7 @@ bool save_can_do_without(const struct run *run)
     for (uint32_t rank = 0; all && rank < run->job->workers; rank++) {
         const struct member *member = &run->members[rank];
         all = has_ended(member) || member->state == RANK_LOST || member->state == RANK_TRAINING;
-        has_one |= has_ended(member) && says_of_all(run, rank);
+        has_one = has_one || (has_ended(member) && says_of_all(run, rank));
     }
     return all && has_one;
 }

@@ -259,7 +259,7 @@ MUTANTS = [
      "test_sched_save", "where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do"),
     ("save_call_off_at_once", C + "recover.c", "s->now.mono_ms >= run->without_ms && save_can_do_without(run)", "save_can_do_without(run)",
      "a process that is about to come back is not waited for"),
-    ("save_call_off_in_the_middle", C + "save.c", "has_one |= has_ended(member) && says_of_all(run, rank);", "has_one = true;",
+    ("save_call_off_in_the_middle", C + "save.c", "has_one = has_one || (has_ended(member) && says_of_all(run, rank));", "has_one = true;",
      "a job that lost ranks in the middle of its training ends without them"),
     ("save_passes_over_who_trains_for_himself", C + "save.c", "(rank != 0 || run_is_together(run));", "true;",
      "after a restart a rank that trains for itself is passed over in the middle of it",

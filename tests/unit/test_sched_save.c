@@ -588,12 +588,12 @@ START_TEST(its_time_begins_when_one_has_ended_that_could_save)
 }
 END_TEST
 
-static void restarted(uint32_t workers)
+static void restarted_as(enum sched_job_state state, uint32_t workers)
 {
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
     cfg.has_database = 1;
     fix_create(&cfg);
-    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    struct sched_job_row row = job_row(1, state);
     row.recovery = true;
     row.workers = workers;
     ck_ms_ok(sched_load_job(fix.s, &row, err));
@@ -602,6 +602,11 @@ static void restarted(uint32_t workers)
         ck_ms_ok(sched_load_member(fix.s, &member, err));
     }
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+static void restarted(uint32_t workers)
+{
+    restarted_as(JOB_RUNNING, workers);
 }
 
 static void is_back(uint32_t rank)
@@ -764,18 +769,7 @@ END_TEST
  * ended. */
 START_TEST(after_a_restart_in_the_middle_of_that_they_end_without_as_well)
 {
-    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
-    cfg.has_database = 1;
-    fix_create(&cfg);
-    struct sched_job_row row = job_row(1, JOB_RECOVERING);
-    row.recovery = true;
-    row.workers = RANKS;
-    ck_ms_ok(sched_load_job(fix.s, &row, err));
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        struct sched_member_row member = member_row(1, rank);
-        ck_ms_ok(sched_load_member(fix.s, &member, err));
-    }
-    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    restarted_as(JOB_RECOVERING, RANKS);
     is_back(1);
     is_back(2);
     says_again(1, MS_OK);
