@@ -45,8 +45,8 @@ static int check_hold(const struct sched *s, const struct hold *hold, struct ms_
     }
     if (job != NULL) {
         HOLDS(job_is_placed(job), "node %s serves job %llu, which is not placed", id, (ull)job->id);
-        const bool is_older = job->recovery && job->run->cancelling && /* it hears of no round */
-                              hold->generation < job->generation;
+        const bool hears_of_none = job->run->cancelling || job->run->called_off;
+        const bool is_older = job->recovery && hears_of_none && hold->generation < job->generation;
         HOLDS(hold->job_id == job->id && (hold->generation == job->generation || is_older) &&
                   hold->rank < job->workers,
               "node %s: what it holds is not what it serves", id);

@@ -11,9 +11,7 @@ void rank_release(struct sched *s, struct job *job, uint32_t rank, bool said_don
     if (hold == NULL) {
         return;
     }
-    if (hold->heard != 0) { /* it knows no newer one, and would not obey */
-        hold->generation = hold->heard;
-    }
+    hold_settle(hold);
     hold_let_go(s, hold);
     if (hold->node->state == NODE_NEW) {
         node_gone(s, hold->node, NOTICE_MISSING, why);

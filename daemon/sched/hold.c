@@ -32,6 +32,14 @@ void hold_unbind(struct hold *hold)
     }
 }
 
+void hold_settle(struct hold *hold)
+{
+    if (hold->heard != 0) {
+        hold->generation = hold->heard;
+        hold->heard = 0;
+    }
+}
+
 void hold_let_go(struct sched *s, struct hold *hold)
 {
     hold_unbind(hold);

@@ -2,6 +2,7 @@
 #include "daemon/sched/state.h"
 
 #include "proto/grow.h"
+#include "proto/state_words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -269,8 +270,19 @@ static const char *run_reason(struct sched *s, const struct job *job)
     if (save_is_owed(run)) {
         return save_words(s, job);
     }
+    if (run->called_off) {
+        return emit_text(
+            s, MS_REASON_ALL_MADE "; waits for %s to end: no lost rank is replaced any more",
+            ranks_in(s, job, RANK_TRAINING));
+    }
     if (recover_n_vacant(run) > 0) {
-        return recover_words(s, job);
+        const char *head = "";
+        if (save_can_do_without(run, job->workers)) {
+            head = emit_text(
+                s, MS_REASON_ALL_MADE "; %d s after the loss the job ends without it. It ",
+                MS_CANCEL_GRACE_MS / 1000);
+        }
+        return text_behind(s, head, recover_words(s, job));
     }
     if (run_awaits_plan(job)) {
         return emit_text(s, "waits for %s to choose the plan", rank_words(s, job, 0));

@@ -120,6 +120,12 @@ void run_complain(struct sched *s, struct run *run, uint32_t rank, uint32_t by, 
     watch_stir(s, run->job);
 }
 
+void complaint_forget(struct sched *s, struct run *run)
+{
+    timer_stop(s, &run->complaint.timer);
+    run->complaint.made = false;
+}
+
 void run_complaint_timeout(struct sched *s, struct run *run)
 {
     const int code = run->complaint.code;

@@ -147,8 +147,10 @@ uint64_t heartbeat_ms(const struct sched *s);
 
 struct hold *hold_add(struct sched *s, struct node *node, uint64_t job, uint64_t generation,
                       uint32_t rank);
-void hold_bind(struct hold *hold, struct job *job);   /* it is that job's rank */
-void hold_unbind(struct hold *hold);                  /* ... no longer; never bound: nothing */
+void hold_bind(struct hold *hold, struct job *job); /* it is that job's rank */
+void hold_unbind(struct hold *hold);                /* ... no longer; never bound: nothing */
+/* It would not obey in a generation that it does not know, and no round makes it hear of that. */
+void hold_settle(struct hold *hold);
 void hold_let_go(struct sched *s, struct hold *hold); /* unbinds it; Stop goes out to its node */
 void hold_overdue(struct sched *s, struct timer *timer);
 void hold_drop(struct sched *s, struct hold *hold); /* unbinds and frees it: the node is idle */

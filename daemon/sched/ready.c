@@ -29,10 +29,6 @@ bool ready_is_bounded(const struct sched *s)
 static void nobody_took(struct sched *s, struct job *job)
 {
     uint32_t rank = 0;
-    if (save_can_do_without(job->run)) {
-        save_call_off(s, job);
-        return;
-    }
     while (job->run->members[rank].hold != NULL) {
         rank++;
     }
@@ -68,6 +64,10 @@ void ready_timeout(struct sched *s, struct run *run)
     const bool has_no_disk = !list_empty(&run->recovering) && !recover_has_disk(s, run);
     if (run->cancelling || has_no_disk) { /* its grace ends it; nobody could take a rank */
         timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));
+        return;
+    }
+    if (save_can_do_without(run, job->workers)) {
+        save_call_off(s, job);
         return;
     }
     if (recover_n_vacant(run) > 0) {

@@ -147,12 +147,6 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     }
 }
 
-static void forget_complaint(struct sched *s, struct run *run)
-{
-    timer_stop(s, &run->complaint.timer);
-    run->complaint.made = false;
-}
-
 /* At the next time from which on it may begin, or others may have the idle nodes. */
 static void arm_round(struct sched *s, struct run *run)
 {
@@ -183,7 +177,7 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, const 
     struct run *run = job->run;
     const int64_t since_ms = stall_since_ms(s, run, was_there);
     const bool is_timed = run->stands_still && run->met_unfit; /* who cannot serve buys no time */
-    forget_complaint(s, run);
+    complaint_forget(s, run);
     if (job->state == JOB_RUNNING) {
         job_set(s, job, JOB_ON_LOSS, text, "");
     }
@@ -221,6 +215,7 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
     }
     member->has_plan = member->may_lack_plan = false;
     member->has_state = member->unheard = member->may_save = false;
+    member->saving = member->passed_over = false;
     if (!is_kept) {
         rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
     }
@@ -237,6 +232,7 @@ static void vacate_for(struct sched *s, struct job *job, uint32_t rank, enum fau
 {
     if (fault == FAULT_UNFIT || fault == FAULT_UNREADY || fault == FAULT_WORN) {
         vacant_note_unfit(s, job->run, job->run->members[rank].incarnation);
+        job->run->met_unfit = fault != FAULT_UNREADY; /* which took all the time that there was */
     }
     if ((fault == FAULT_LINK || fault == FAULT_OFF_MESH) && !run_holds_state(job->run, rank) &&
         !stumbles(s, job, rank, fault)) { /* else it is noted */
@@ -354,7 +350,7 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
 {
     struct run *run = job->run;
     text = emit_text(s, "%s", text); /* it may live in what goes */
-    forget_complaint(s, run);
+    complaint_forget(s, run);
     if (has(fault, AGAIN)) { /* whom it is about holds like the others, and stops */
         return;
     }
@@ -369,11 +365,13 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
     watch_stir(s, job);
 }
 
-bool recover_is_end_loss(const struct sched *s, const struct job *job, uint32_t rank,
-                         enum fault fault)
+bool recover_is_end_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault)
 {
-    return has(fault, RECOVERS) && !has(fault, AGAIN) && recover_is_on(s, job) &&
-           save_goes_on_without(job->run, rank);
+    if (!has(fault, RECOVERS) || !recover_is_on(s, job)) {
+        return false;
+    }
+    return (!has(fault, AGAIN) && save_goes_on_without(job->run, rank)) ||
+           (!recover_may(s, job, rank, fault) && save_can_do_without(job->run, rank));
 }
 
 void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
@@ -382,13 +380,19 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
     struct run *run = job->run;
     text = emit_text(s, "%s", text); /* it may live in what goes */
     note_loss(s, job, rank, fault, true, text);
-    forget_complaint(s, run);
-    vacate_for(s, job, rank, fault, text);
+    complaint_forget(s, run);
+    if (!has(fault, AGAIN)) {
+        vacate_for(s, job, rank, fault, text);
+    }
     if (run->n_in[RANK_MISSING] == 0) {
         timer_stop(s, &run->adopt);
     }
     watch_stir(s, job);
-    save_lost(s, run, rank); /* last: the job may end */
+    if (run->called_off || (save_is_at_end(run) && run->unsaved)) { /* last: the job may end */
+        save_lost(s, run, rank);
+    } else {
+        save_call_off(s, job);
+    }
 }
 
 void recover_again(struct sched *s, struct run *run)
@@ -456,6 +460,7 @@ static void begin_round(struct sched *s, struct job *job)
         !timer_is_armed(&run->ready)) { /* else who could not serve would buy time */
         ready_expect(s, run);
     }
+    save_round_begins(s, run);
     if (run_assign(s, job) && (job->plan == NULL || run_tell_plan(s, job))) {
         watch_stir(s, job);
     }
@@ -505,7 +510,7 @@ bool recover_settle(struct sched *s)
         }
         formers_choose(s, job);
         if (recover_n_vacant(run) > 0 && !vacant_fill(s, job)) {
-            if (s->now.mono_ms >= run->without_ms && save_can_do_without(run)) {
+            if (s->now.mono_ms >= run->without_ms && save_can_do_without(run, job->workers)) {
                 save_call_off(s, job);
                 at = s->recovering.next;
                 continue;

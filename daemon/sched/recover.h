@@ -35,8 +35,7 @@ bool recover_stops(const struct sched *s, const struct job *job, enum fault faul
 void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                            const char *text);
 /* Its job has made all its steps, and others hold what is to be saved: it goes on without. */
-bool recover_is_end_loss(const struct sched *s, const struct job *job, uint32_t rank,
-                         enum fault fault);
+bool recover_is_end_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault);
 void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                          const char *text);
 /* It stands for good without the ranks that are lost: nothing but its end is waited for. */
@@ -62,7 +61,7 @@ bool vacant_fill(struct sched *s, struct job *job); /* all vacant ranks, or none
 bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim);
 /* As many processes as may have ended before one was ready for it. */
 bool recover_is_stumbled_out(const struct run *run, uint32_t rank);
-/* Is there a vacant rank that a node with this id may take? */
+/* Is there a vacant rank that a node with this id may take, or had at the end of its job? */
 bool recover_has_room(const struct sched *s, const char *node_id);
 /* The rank's process ended before it was ready: others first, and a pause if there are none. */
 void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank);

@@ -134,7 +134,6 @@ static void note_state(struct run *run, uint32_t rank, const Ms__RankReady *msg)
     mend->state.ms = msg->state_ms;
     mend->state.prepared_ms = msg->prepared_ms;
     mend->state.joined_ms = msg->joined_ms;
-    mend->state.is_noted = true;
     mend->state.is_apart = msg->state_digest.len != MS_STATE_DIGEST_LEN;
     if (!mend->state.is_apart) {
         memcpy(mend->state.digest, msg->state_digest.data, MS_STATE_DIGEST_LEN);
@@ -168,11 +167,13 @@ static void all_ready(struct sched *s, struct job *job)
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
+    timer_stop(s, &job->run->tardy);
     job_set_reason(job, "");
     if (!job->recovery) { /* else the next one who takes a rank has to hear of it */
         plan_settle(s, job);
     }
     job->run->told = run_mend(job->run, 0)->state.step; /* an earlier one, if it went back */
+    job->run->is_together = job->recovery && !run_is_apart(job->run);
     formers_release(s, job->run, MS_E_ABORTED,
                     emit_text(s,
                               "job %llu runs in generation %llu, and another process has the rank",
@@ -362,6 +363,12 @@ static void tell_the_rest(struct sched *s, struct job *job)
     }
 }
 
+/* Of one that was to stand where no round comes any more: it holds less than was thought. */
+static bool stands_short(const struct run *run, const Ms__RankDone *msg)
+{
+    return run->called_off && msg->stopped && msg->steps < run->last_step;
+}
+
 static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
 {
     struct job *job = hold->job;
@@ -379,6 +386,14 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),
                  is_end ? msg->weights_sha256 : "");
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
+    save_note_last_step(run, hold->node, msg);
+    if (stands_short(run, msg)) {
+        run_lost(s, job, rank, FAULT_LEAVING, MS_E_ABORTED,
+                 rank_text(s, job, rank, "was let go",
+                           emit_text(s, "it holds step %llu, and others the last one",
+                                     (unsigned long long)msg->steps)));
+        return;
+    }
     if (!stopped && msg->code != MS_OK && !unsaved) {
         rank_failed(s, job, hold->rank, msg->code, msg->text, hold->node->leaving);
         return;
@@ -387,9 +402,11 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         hold->has_said = true; /* before the others stood still: it goes on with them */
         member->said_well = msg->code == MS_OK;
         s->due |= DUE_PLACE; /* it may be all that was waited for */
+        watch_stir(s, job);
         return;
     }
-    if (!stopped && (msg->stopped || member->state != RANK_TRAINING)) {
+    const bool may_stop = run->called_off || !msg->stopped;
+    if (!stopped && (!may_stop || member->state != RANK_TRAINING)) {
         rank_failed(s, job, hold->rank, MS_E_FAILED,
                     msg->stopped ? "it stopped and nobody had asked it to"
                                  : "it says that it is done and never was started",
@@ -399,7 +416,8 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
     save_answered(s, run, rank);
     /* who was asked before a restart may try again, and at a cancel all may once more */
-    member->may_save = msg->code == MS_OK || (unsaved && (rank != 0 || run->cancelling));
+    member->may_save = (msg->code == MS_OK && (stopped || !msg->stopped)) ||
+                       (unsaved && (rank != 0 || run->cancelling));
     if (run->cancelling && !unsaved) {
         stop_note_kept(s, job, rank, msg);
     } else {
@@ -435,9 +453,10 @@ static void said_again(struct sched *s, struct job *job, uint32_t rank, const Ms
 static void note_older_end(const struct node *node, const Ms__RankDone *msg)
 {
     struct hold *hold = node != NULL ? hold_first(node) : NULL;
-    if (hold != NULL && hold->job_id == msg->job && hold->rank == msg->rank &&
+    if (hold != NULL && hold->job != NULL && hold->job_id == msg->job && hold->rank == msg->rank &&
         hold->heard == msg->generation && msg->generation != 0) {
         hold->has_said = true;
+        save_note_last_step(hold->job->run, node, msg);
     }
 }
 
@@ -487,7 +506,8 @@ void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event
     }
     emit_log(s, MS_LOG_WARNING, "job.peer_reported job=%llu rank=%u peer=%u reason=%s",
              (unsigned long long)job->id, msg->rank, msg->peer, emit_quote(s, msg->text));
-    if (!list_empty(&job->run->recovering) || save_needs_no(job->run, msg->peer)) {
+    if (!list_empty(&job->run->recovering) || job->run->called_off ||
+        save_needs_no(job->run, msg->peer)) {
         return; /* the ranks stand still already, and connect anew; or it has done its part */
     }
     if (!job->run->cancelling) { /* ranks that stop do not stop at the same moment */
@@ -552,11 +572,11 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
                                                 (unsigned long long)claim->generation))));
         return;
     }
-    if (has_not_heard && !run->cancelling) {
+    if (has_not_heard && !run->cancelling && !run->called_off) {
         recover_again(s, run);
         return;
     }
-    if (job->state != JOB_RUNNING) {
+    if (job->state != JOB_RUNNING && !run->called_off) {
         run_tell_plan_again(s, hold); /* ours may have been lost with the connection */
     }
     if (job->state == JOB_RUNNING && !claim->running) {

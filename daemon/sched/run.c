@@ -60,11 +60,6 @@ bool run_is_apart(const struct run *run)
     return is;
 }
 
-bool run_is_together(const struct run *run)
-{
-    return run->mends != NULL && run->mends[0].state.is_noted && !run_is_apart(run);
-}
-
 void run_forget_mends(struct run *run)
 {
     run->was_apart = run_is_apart(run);

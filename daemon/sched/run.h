@@ -86,7 +86,6 @@ struct mend {
         uint32_t prepared_ms, joined_ms;
         uint8_t digest[MS_STATE_DIGEST_LEN];
         bool is_apart; /* it said none: it trains for itself */
-        bool is_noted; /* since the scheduler started */
     } state;
     struct losses since, wall; /* budget.c */
     uint32_t n_lost_now;       /* of those of since, after the job last started */
@@ -150,6 +149,7 @@ struct run {
     struct timer adopt;         /* while ranks are MISSING */
     int64_t expect_ms;          /* how long it was armed for, all in all */
     bool was_apart;             /* run_is_apart when it was over */
+    bool is_together;           /* ... they do not, as they said when it last started */
     const char *expected;       /* after what their nodes have to come back; a literal */
     struct timer grace;         /* of a cancel at the step */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
@@ -165,7 +165,8 @@ struct run {
     bool save_waits;              /* all have tried once, in vain */
     struct timer save_again;      /* the next one is asked, or all again */
     struct timer tardy;           /* who does not end is passed over */
-    bool called_off; /* RECOVERING, and no round comes: the others end without who is lost */
+    bool called_off;    /* RECOVERING, and no round comes: the others end without who is lost */
+    uint64_t last_step; /* there is no step behind it; 0: no rank has said yet that it made it */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
@@ -236,8 +237,7 @@ struct mend *run_mend(struct run *run, uint32_t rank);
 /* Each rank of a job that recovers trains for itself (parallel.mode), by what it said as it was
  * ready. */
 bool run_is_apart(const struct run *run);
-bool run_is_together(const struct run *run); /* ... they do not; after a restart nobody knows */
-void run_forget_mends(struct run *run);      /* it is over */
+void run_forget_mends(struct run *run);                                 /* it is over */
 void rank_begin(struct run *run, uint32_t rank, enum rank_state state); /* its first state */
 void rank_set(struct run *run, uint32_t rank, enum rank_event event);
 bool rank_is_over(const struct member *member);
@@ -299,6 +299,7 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
 void run_complain(struct sched *s, struct run *run, uint32_t rank, uint32_t by, int code,
                   const char *text);
 void run_complaint_timeout(struct sched *s, struct run *run);
+void complaint_forget(struct sched *s, struct run *run);
 
 /* ready.c: how long ranks may take to get ready */
 
@@ -347,6 +348,7 @@ void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 
 /* A rank of a job that recovers made all its steps, and holds what it ended with ... */
 bool save_has_ended(const struct node *node, const Ms__RankDone *msg);
+void save_note_last_step(struct run *run, const struct node *node, const Ms__RankDone *msg);
 /* ... and could not save what it had to. */
 bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg);
 /* Whatever a rank says of its end is its answer, if it was asked to save after it. */
@@ -363,10 +365,12 @@ bool save_is_at_end(const struct run *run);    /* no step follows that anybody c
 bool save_all_are_done(const struct run *run); /* ... but those that are lost, or passed over */
 /* Of this rank nobody needs anything any more, whatever is said of it. */
 bool save_needs_no(const struct run *run, uint32_t rank);
-/* RECOVERING, and nobody has taken the ranks that are lost: all that are left have made the last
- * step. */
-bool save_can_do_without(const struct run *run);
-void save_call_off(struct sched *s, struct job *job); /* ... the job may end */
+/* No step is left to make, and another rank than this one (job->workers: any) has the weights. */
+bool save_can_do_without(const struct run *run, uint32_t rank);
+/* ... and no round comes any more: it ends with those that have them. The job may end. */
+void save_call_off(struct sched *s, struct job *job);
+/* ... or one begins: who hangs in it is not waited for. */
+void save_round_begins(struct sched *s, struct run *run);
 bool save_is_owed(const struct run *run); /* nobody has saved them: the job does not end */
 bool save_has_weights(const struct run *run, uint32_t rank); /* those of rank 0 */
 void save_ask(struct sched *s, struct job *job); /* ... the next one, unless one is at it */

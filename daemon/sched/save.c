@@ -10,10 +10,14 @@
  *
  * Nobody lets go of his state before the job's end. Whoever is lost meanwhile is not replaced while
  * another one has the weights: nothing is left to train, and a round might find no node. Without
- * that the job recovers as after any step; but where all that are left have made the last one, and
- * nobody takes the ranks that are lost, no round comes, and they end without. Of ranks that train
- * for themselves nobody else has rank 0's weights. Nothing is stored: after a restart all say again
- * how they ended. */
+ * that the job recovers as after any step, so that its log and metrics are whole. But it does not
+ * fail for a rank that is lost once too often, that nobody takes, or that does not get ready:
+ *
+ *     RECOVERING, called off -> whoever holds what the last step left stands there, and says how
+ *                               it ended; the others are let go, and it is RUNNING's end again
+ *
+ * Of ranks that train for themselves nobody else has rank 0's weights. Stored is which step is the
+ * last, and whether they hold one state: how they ended all say again after a restart. */
 #include "daemon/sched/state.h"
 #include "proto/state_words.h"
 
@@ -24,6 +28,13 @@ enum { WHY_LEAST = 60 /* bytes of why rank 0 could not: less says nothing */ };
 bool save_has_ended(const struct node *node, const Ms__RankDone *msg)
 {
     return !msg->stopped && (msg->code == MS_OK || (msg->steps > 0 && !node->leaving));
+}
+
+void save_note_last_step(struct run *run, const struct node *node, const Ms__RankDone *msg)
+{
+    if (save_has_ended(node, msg) && msg->steps > run->last_step) {
+        run->last_step = msg->steps;
+    }
 }
 
 bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg)
@@ -120,10 +131,21 @@ static void tell(struct sched *s, const struct run *run, uint32_t rank)
                       "all steps are made, and the weights are not saved yet", true);
 }
 
-/* One that trains for itself says no digest; after a restart nothing else tells it. */
+/* It holds what the last step left, whatever it has said of its end since: of a round, too. */
+static bool holds_last(const struct run *run, uint32_t rank)
+{
+    const struct member *member = &run->members[rank];
+    const uint64_t last = run->last_step > run->furthest ? run->last_step : run->furthest;
+    return run->last_step > 0 && run->is_together && member->hold != NULL &&
+           member->state != RANK_MISSING && member->step >= last &&
+           (member->has_state || member->state == RANK_READY);
+}
+
+/* One that trains for itself says no digest, and one that stood none before it saves. */
 bool save_has_weights(const struct run *run, uint32_t rank)
 {
-    return rank == 0 || (!run_is_apart(run) && run->members[rank].weights_sha256[0] != '\0');
+    return rank == 0 || (!run_is_apart(run) && run->members[rank].weights_sha256[0] != '\0') ||
+           (run->called_off && holds_last(run, rank));
 }
 
 /* The lowest that has not tried, and is not at it: one whose disk hangs may be for long.
@@ -144,14 +166,29 @@ static uint32_t next_saver(const struct run *run)
  * one. */
 static bool says_of_all(const struct run *run, uint32_t rank)
 {
-    return run->members[rank].weights_sha256[0] != '\0' && !run_is_apart(run) &&
-           (rank != 0 || run_is_together(run));
+    return (run->members[rank].weights_sha256[0] != '\0' && !run_is_apart(run) &&
+            (rank != 0 || run->is_together)) ||
+           (run->called_off && holds_last(run, rank));
 }
 
 /* It is done, and so no rank has a step to make. */
 static bool has_all(const struct run *run, uint32_t rank)
 {
     return run->members[rank].state == RANK_DONE && says_of_all(run, rank);
+}
+
+/* Or it was told of no round since it said so. */
+static bool has_ended(const struct member *member)
+{
+    return member->state == RANK_DONE ||
+           ((member->state == RANK_TRAINING || member->state == RANK_PREPARING) &&
+            member->hold != NULL && member->hold->has_said && member->hold->heard == 0);
+}
+
+/* Where no round comes any more it ends with the weights, or has. */
+static bool can_end(const struct run *run, uint32_t rank)
+{
+    return (has_ended(&run->members[rank]) && says_of_all(run, rank)) || holds_last(run, rank);
 }
 
 static bool has_one_that_has_all(const struct run *run)
@@ -198,8 +235,41 @@ static void pass_over(struct sched *s, struct run *run)
     }
 }
 
+/* Whoever holds the state joins a mesh in no time; one that has yet to plan may take long. */
+static bool awaits_newcomer(const struct run *run)
+{
+    bool does = false;
+    for (uint32_t rank = 0; !does && rank < run->job->workers; rank++) {
+        does = run->members[rank].state == RANK_PREPARING && !run->members[rank].has_state;
+    }
+    return does;
+}
+
+void save_round_begins(struct sched *s, struct run *run)
+{
+    if (run->last_step > 0) {
+        timer_arm(s, &run->tardy, TIMER_TARDY, after_ms(s, MS_CANCEL_GRACE_MS));
+    }
+}
+
+/* A round that would only bring them to their end again, and one of them hangs. */
+static void round_is_tardy(struct sched *s, struct run *run)
+{
+    if (list_empty(&run->recovering) && !run->cancelling) {
+        if (awaits_newcomer(run)) {
+            save_round_begins(s, run);
+        } else if (save_can_do_without(run, run->job->workers)) {
+            save_call_off(s, run->job);
+        }
+    }
+}
+
 void save_tardy_timeout(struct sched *s, struct run *run)
 {
+    if (run->job->state == JOB_RECOVERING && !run->called_off) {
+        round_is_tardy(s, run);
+        return;
+    }
     if (save_awaits(run)) {
         pass_over(s, run);
     }
@@ -266,16 +336,33 @@ bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
     return save_all_are_done(run);
 }
 
+/* It says how it ended, whatever it was told of a round. */
+static void tell_to_stand(struct sched *s, const struct run *run, uint32_t rank)
+{
+    struct hold *hold = run->members[rank].hold;
+    hold_settle(hold);
+    send_stop_at_step(s, hold, MS_OK, "all steps are made, and the job ends without who is lost",
+                      false);
+}
+
+/* What it was told may be lost with its connection. */
 void save_came_back(struct sched *s, const struct hold *hold)
 {
     const struct run *run = hold->job->run;
-    if (save_is_at_end(run) && run->members[hold->rank].saving) {
-        tell(s, run, hold->rank); /* what it was asked may be lost with its connection */
+    const struct member *member = &run->members[hold->rank];
+    if (save_is_at_end(run) && member->saving) {
+        tell(s, run, hold->rank);
+    } else if (run->called_off && member->state == RANK_TRAINING && !member->passed_over &&
+               holds_last(run, hold->rank)) {
+        tell_to_stand(s, run, hold->rank);
     }
 }
 
 bool save_goes_on_without(const struct run *run, uint32_t rank)
 {
+    if (run->called_off) {
+        return save_can_do_without(run, rank);
+    }
     bool all_ended = save_is_at_end(run) && run->unsaved;
     bool has_other = run->kept[0] != '\0';
     for (uint32_t other = 0; all_ended && other < run->job->workers; other++) {
@@ -300,28 +387,17 @@ void save_lost(struct sched *s, struct run *run, uint32_t rank)
 /* ---- nobody comes for the ranks that are lost ---------------------------------------------------
  */
 
-/* Or it was told of no round since it said so. */
-static bool has_ended(const struct member *member)
+bool save_can_do_without(const struct run *run, uint32_t without)
 {
-    return member->state == RANK_DONE ||
-           ((member->state == RANK_TRAINING || member->state == RANK_PREPARING) &&
-            member->hold != NULL && member->hold->has_said && member->hold->heard == 0);
-}
-
-bool save_can_do_without(const struct run *run)
-{
-    bool all = !run->cancelling;
-    bool has_one = false;
-    for (uint32_t rank = 0; all && rank < run->job->workers; rank++) {
-        const struct member *member = &run->members[rank];
-        all = has_ended(member) || member->state == RANK_LOST || member->state == RANK_TRAINING;
-        has_one = has_one || (has_ended(member) && says_of_all(run, rank));
+    bool can = false;
+    for (uint32_t rank = 0; !can && !run->cancelling && rank < run->job->workers; rank++) {
+        can = rank != without && can_end(run, rank);
     }
-    return all && has_one;
+    return can && run->n_in[RANK_MISSING] == 0;
 }
 
-/* Who has not ended by now has had his time, too. */
-static void settle(struct run *run)
+/* Who had ended is done, and has_all says whether one of them has the weights. */
+static bool take_ends(struct run *run)
 {
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         struct member *member = &run->members[rank];
@@ -329,29 +405,77 @@ static void settle(struct run *run)
             rank_set(run, rank, RANK_ON_DONE);
             member->may_save = member->said_well;
         }
-        member->passed_over = member->state == RANK_TRAINING;
+    }
+    return has_one_that_has_all(run);
+}
+
+/* Those that have not ended: who holds the last step is about to, unless he had his time and
+ * another one has ended; who was told of a round and does not hold it is let go. */
+static void settle(struct sched *s, struct job *job, bool had_time)
+{
+    struct run *run = job->run;
+    const bool has_one = take_ends(run);
+    const bool has_saved = run->members[0].state == RANK_DONE && run->members[0].may_save;
+    const char *text = emit_text(s, "all steps of job %llu are made, and it ends without this rank",
+                                 (unsigned long long)job->id);
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct member *member = &run->members[rank];
+        const bool is_over = rank_is_over(member);
+        const bool trains = member->state == RANK_TRAINING;
+        const bool is_needed =
+            !is_over && !has_saved && holds_last(run, rank) && !(trains && had_time && has_one);
+        if (!is_over && !is_needed && !trains) {
+            recover_vacate(s, job, rank, text);
+        } else if (is_needed && !trains) {
+            rank_set(run, rank, RANK_ON_RESUME);
+        }
+        member->passed_over = trains && !is_needed && (had_time || has_saved);
+    }
+}
+
+static void tell_all_to_stand(struct sched *s, const struct run *run)
+{
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        const struct member *member = &run->members[rank];
+        if (member->state == RANK_TRAINING && !member->passed_over && holds_last(run, rank)) {
+            tell_to_stand(s, run, rank);
+        }
     }
 }
 
 void save_call_off(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
+    const bool had_time =
+        job->state == JOB_RECOVERING && s->now.mono_ms >= run->without_ms; /* since a loss */
     list_remove(&run->recovering);
     s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     timer_stop(s, &run->round);
     timer_stop(s, &run->ready);
+    timer_stop(s, &run->tardy);
+    complaint_forget(s, run);
     run->called_off = true;
-    settle(run);
-    if (run->members[0].state != RANK_DONE || !run->members[0].may_save) {
+    if (job->state == JOB_RUNNING) {
+        job_set(s, job, JOB_ON_LOSS, "", "");
+    }
+    settle(s, job, had_time);
+    const struct member *first = &run->members[0];
+    const bool will_say = first->state == RANK_TRAINING && !first->passed_over;
+    if (!will_say && (first->state != RANK_DONE || !first->may_save)) {
         stop_note_unkept(s, run, 0,
-                         run->members[0].state == RANK_LOST ? "nothing, for it is lost"
-                                                            : "nothing that it has saved");
+                         first->state == RANK_LOST ? "nothing, for it is lost"
+                                                   : "nothing that it has saved");
         note_unsaved(s, job);
     }
     emit_log(s, MS_LOG_NOTICE, "job.called_off job=%llu generation=%llu: all steps are made",
              (unsigned long long)job->id, (unsigned long long)job->generation);
+    tell_all_to_stand(s, run);
     watch_stir(s, job);
-    run_all_done(s, job);
+    if (save_all_are_done(run)) {
+        run_all_done(s, job);
+    } else {
+        save_look(s, run);
+    }
 }
 
 void save_forget(struct sched *s, struct run *run)

@@ -71,10 +71,7 @@ static void arm_grace(struct sched *s, struct run *run)
 
 static void tell(struct sched *s, struct job *job, struct hold *hold, bool saves)
 {
-    if (hold->heard != 0) { /* it knows no newer generation, and no round makes it hear of one */
-        hold->generation = hold->heard;
-        hold->heard = 0;
-    }
+    hold_settle(hold);
     send_stop_at_step(s, hold, MS_E_CANCELLED, job->run->cancel_text, saves);
 }
 

@@ -29,7 +29,6 @@ void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank)
 void vacant_note_unfit(struct sched *s, struct run *run, uint64_t incarnation)
 {
     run->unfit[run->n_unfit++ % MS_UNFIT_MAX] = incarnation;
-    run->met_unfit = true;
     if (!timer_is_armed(&run->unfit_timer)) {
         timer_arm(s, &run->unfit_timer, TIMER_UNFIT, after_ms(s, MS_UNFIT_MS));
     }
@@ -384,6 +383,7 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         return false;
     }
     excuse(s, job->run, claim->rank, node);
+    member->step = claim->step > member->step ? claim->step : member->step;
     const bool was_ready = former_forget(job->run, node);
     run_give(s, job, claim->rank, node);
     if (is_at_end) { /* it says again how it ended */
@@ -406,9 +406,27 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     return true;
 }
 
+/* At the end of a job nobody takes the rank, and its own process comes back with it. */
+static bool had_rank_at_end(const struct sched *s, const char *node_id)
+{
+    bool had = false;
+    for (const struct list *at = s->placed.next; !had && at != &s->placed; at = at->next) {
+        const struct run *run = list_item(at, struct job, lane)->run;
+        const bool may = save_is_at_end(run) && run->n_in[RANK_LOST] > 0;
+        for (uint32_t rank = 0; may && !had && rank < run->job->workers; rank++) {
+            const struct member *member = &run->members[rank];
+            had = is_vacant(member) && strcmp(member->node_id, node_id) == 0;
+        }
+    }
+    return had;
+}
+
 bool recover_has_room(const struct sched *s, const char *node_id)
 {
     uint32_t n = 0;
+    if (had_rank_at_end(s, node_id)) {
+        return true;
+    }
     for (const struct list *at = s->recovering.next; at != &s->recovering; at = at->next) {
         const struct run *run = list_item(at, struct run, recovering);
         const bool are_ranks = ids_are_ranks(s, run);

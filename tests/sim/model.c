@@ -184,7 +184,8 @@ static void job_reload(struct model *m, struct m_job *job)
     job->kept_step = 0;
     job->late_asked = job->unsaved = false;
     job->save_again_at = job->tardy_at = SIM_NEVER;
-    job->called_off = false;
+    job->called_off = job->spent_at_end = false;
+    job->round_tardy_at = SIM_NEVER;
     job->without_at = m->mono + MS_CANCEL_GRACE_MS;
     job->without_stretch = m->stretch;
     job->n_stumbled = 0;
@@ -239,7 +240,6 @@ static void job_reload(struct model *m, struct m_job *job)
             snprintf(r->owner, sizeof(r->owner), "%s", member->principal);
         }
         r->missing = r->unknown = true;
-        r->is_noted = false;
         job->missing_since = m->mono;
         job->missing_stretch = m->stretch;
         job->missing_ms = m->lease_ms + (int64_t)m->n_expected * MS_ADOPT_NODE_MS;

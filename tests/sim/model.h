@@ -127,7 +127,6 @@ struct m_rank {
     uint64_t stored_incarnation;
     bool tried;     /* it made its steps, and could not save the weights, since all were asked to */
     bool saving;    /* it was asked to, after its end, and has not answered */
-    bool is_noted;  /* it was ready since the scheduler started: so its state is like the others' */
     bool said_well; /* it ended well before a round that is due: has_said */
     bool passed_over; /* it is not over, and nobody waits for it any more */
     bool has_said;    /* RankDone, which counts for nothing while a round is due */
@@ -239,6 +238,10 @@ struct m_job {
     uint32_t late_saver;        /* ... this one */
     bool unsaved;               /* rank 0 could not save the weights of the last step */
     bool called_off;            /* RECOVERING, and no round comes */
+    uint64_t last_step;         /* one that has no step behind it; 0: nobody has said so */
+    bool is_together;           /* its ranks hold one state, as they said when it last started */
+    bool spent_at_end;          /* in this event: a loss that others are enough for */
+    int64_t round_tardy_at;     /* mono: who hangs in its round is not waited for; SIM_NEVER */
     int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
     int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
@@ -463,7 +466,7 @@ bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank
 void m_lost_at_end(struct m_job *job, uint32_t rank);
 bool m_is_at_end(const struct m_job *job);
 void m_called_off(struct model *m, const char *log);
-bool m_can_do_without(const struct model *m, const struct m_job *job);
+bool m_can_do_without(const struct model *m, const struct m_job *job, uint32_t rank);
 bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank);
 bool m_stops_at_step(const struct m_job *job);
 
@@ -502,6 +505,9 @@ void m_was_away(struct model *m, struct m_rank *r, const struct m_node *node); /
 void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_row *row);
 void m_member_stored(struct model *m, const struct sched_member_row *row);
 void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg);
+void m_complaints_forget(struct m_job *job);
+bool m_says_alone(const struct m_job *job, uint32_t rank); /* ... its digest */
+bool m_are_apart(const struct m_job *job);
 bool m_states_differ(const struct m_job *job);
 void m_goes_on(struct model *m, struct m_job *job);
 void m_judge_recovery_after(struct model *m);
@@ -556,6 +562,7 @@ void m_judge_shown(struct model *m, const struct m_job *job, const Ms__JobInfo *
 /* What a start finds of a job that has not ended: its evaluations. */
 void m_results_reload(struct m_job *job, const struct sched_job_row *row);
 /* Evaluations are stored in time, and as they were told. */
+void m_judge_end_known(struct model *m, const struct m_job *job, const struct sched_job_row *row);
 void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_row *row);
 bool m_evals_are_late(const struct model *m, const struct m_job *job);
 

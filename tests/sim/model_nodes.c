@@ -203,7 +203,7 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
     struct m_job *job = m_job_find(m, conn->claim.job);
     const bool is_older = conn->claim.generation != job->generation;
     if (r->missing && job->state != JOB_RUNNING) {
-        r->ready = r->started = false;
+        r->ready = r->started = job->called_off; /* else it is to get ready */
     }
     r->has_state = r->has_state || conn->claim_runs || conn->claim_step > 0;
     r->unknown = false;
@@ -211,7 +211,8 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
     r->missing = r->refused = false;
     r->has_plan = r->has_plan && conn->claim.generation >= r->ready_in; /* else it begins anew */
     m_saver_came_back(m, job, conn->claim.rank);
-    r->came_now = (!is_older || m_stops_at_step(job)) && job->state != JOB_RUNNING;
+    r->came_now =
+        (!is_older || m_stops_at_step(job)) && job->state != JOB_RUNNING && !job->called_off;
     m_saw_step(job, conn->claim_step);
     if (conn->claim_step > r->step || !(r->has_plan || r->has_state)) {
         r->step = conn->claim_step;
@@ -233,7 +234,7 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
         job->cancel_due = true; /* the step never ends */
         return;
     }
-    if (is_older) {
+    if (is_older && !job->called_off) {
         m_stands_still(m, job);
         return;
     }
@@ -492,6 +493,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         m_was_away(m, given_up, node);
         given_up->vacant = false;
         given_up->has_state = conn->claim_runs || conn->claim_step > 0;
+        given_up->step = conn->claim_step > given_up->step ? conn->claim_step : given_up->step;
         given_up->has_plan =
             m_former_forget(m_job_find(m, conn->claim.job), conn->asked.incarnation) &&
             !given_up->has_state;

@@ -36,7 +36,7 @@ void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg)
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     const struct m_job *job = m_job_find(m, msg->job);
     if (r != NULL && !r->ready && !r->done && job->state != JOB_RUNNING) {
-        r->has_plan = r->is_noted = true;
+        r->has_plan = true;
         r->may_lack_plan = false;
         r->ready_in = msg->generation;
         r->step = msg->step;
@@ -121,7 +121,7 @@ static bool is_there(const struct m_rank *r)
 static bool is_at_end(const struct m_job *job)
 {
     return !job->dropped && !job->round_due && !stops_at_step(job) &&
-           (job->state == JOB_RUNNING || job->called_off);
+           (job->state == JOB_RUNNING || (job->state == JOB_RECOVERING && job->called_off));
 }
 
 /* Who has not ended, and was not passed over; -1: some are not there. */
@@ -138,11 +138,39 @@ static int n_tardy(const struct m_job *job)
     return n;
 }
 
-/* Of ranks that train for themselves rank 0 alone says a digest: whether they do nobody knows after
- * a restart. */
+/* No step is behind the one that it holds, and that is what all held. */
+static bool holds_last(const struct m_job *job, uint32_t rank)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    const bool is_ready = r->ready && !r->started && !r->done;
+    return job->last_step > 0 && job->is_together && is_there(r) && r->step >= job->last_step &&
+           r->step >= job->furthest && (r->has_state || is_ready);
+}
+
+/* Of ranks that train for themselves rank 0 alone says a digest. */
 static bool says_of_all(const struct m_job *job, uint32_t rank)
 {
-    return rank != 0 || job->ranks[0].is_noted;
+    return (job->ranks[rank].weights[0] != '\0' && (rank != 0 || job->is_together)) ||
+           (job->called_off && holds_last(job, rank));
+}
+
+/* As far as anybody was told of it: a round makes it end anew. */
+static bool has_ended(const struct model *m, const struct m_job *job, uint32_t rank)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    const struct m_node *node = m_node_find((struct model *)m, r->node);
+    return is_there(r) &&
+           (r->done || (r->has_said && node != NULL && node->hold.generation == job->generation));
+}
+
+bool m_says_alone(const struct m_job *job, uint32_t rank)
+{
+    bool says = true;
+    for (uint32_t other = 0; other < job->n_ranks; other++) {
+        says = says &&
+               (other == rank || job->ranks[other].vacant || job->ranks[other].weights[0] == '\0');
+    }
+    return says;
 }
 
 static bool has_done(const struct m_job *job, bool of_all)
@@ -192,6 +220,9 @@ static void said_again(struct m_job *job, struct m_rank *r, const Ms__RankDone *
     }
     has_answered(job, msg->rank);
     r->tried = msg->code != MS_OK || (r->tried && stops_at_step(job));
+    if (msg->code == MS_OK && !stops_at_step(job)) { /* who stood said none before */
+        snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
+    }
     note_kept(job, msg);
 }
 
@@ -215,6 +246,12 @@ static uint32_t n_settled(const struct m_job *job)
     return n;
 }
 
+static void note_last_step(struct m_job *job, const struct m_node *node, const Ms__RankDone *msg)
+{
+    const bool is_end = !msg->stopped && (msg->code == MS_OK || (msg->steps > 0 && !node->leaving));
+    job->last_step = is_end && msg->steps > job->last_step ? msg->steps : job->last_step;
+}
+
 void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
 {
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
@@ -225,6 +262,7 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     struct m_former *former = r == NULL && node != NULL ? m_former_of(m, node) : NULL;
     if (former != NULL && node->hold.job == msg->job && node->hold.generation == msg->generation &&
         node->hold.rank == msg->rank) {
+        note_last_step(m_job_find(m, msg->job), node, msg);
         m_former_said(m, former, msg);
         return;
     }
@@ -236,6 +274,7 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
         } else if (node != NULL && m_is_bound(m, node) && node->hold.job == msg->job &&
                    node->hold.generation == msg->generation && node->hold.rank == msg->rank) {
             m_job_find(m, msg->job)->ranks[msg->rank].has_said = true;
+            note_last_step(m_job_find(m, msg->job), node, msg);
         }
         return;
     }
@@ -244,6 +283,7 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
         said_again(job, r, msg);
         return;
     }
+    note_last_step(job, node, msg);
     const bool unsaved = is_unsaved(m, job, r, node, msg);
     if (job->round_due && (msg->code == MS_OK || unsaved) && !msg->stopped) {
         note_done(r, msg);
@@ -260,19 +300,23 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
         has_answered(job, msg->rank);
     }
     job->unsaved = job->unsaved || (unsaved && msg->rank == 0);
-    r->stopped = msg->stopped;
+    /* where no round comes any more it was to stand, if it holds the last step */
+    const bool stands = job->called_off && !stops_at_step(job);
+    const bool is_short = stands && msg->stopped && msg->steps < job->last_step;
+    r->stopped = msg->stopped && !stands;
+    r->tried = r->tried || (stands && msg->stopped);
     note_done(r, msg);
     snprintf(r->text, sizeof(r->text), "%s", msg->text);
     r->leaving = node->leaving && job->state == JOB_PLACING;
-    const bool is_well = r->code == MS_OK && !msg->stopped && r->started;
+    const bool is_well = r->code == MS_OK && !r->stopped && !is_short && r->started;
     note_kept(job, msg);
-    if (msg->rank == 0 && is_well && !unsaved) { /* as it was to, however late */
+    if (msg->rank == 0 && is_well && !unsaved && !r->tried) { /* as it was to, however late */
         job->unsaved = job->late_asked = false;
         job->save_again_at = SIM_NEVER;
     }
     r->gives_up = m_is_recoverable(m, job) && !stops_at_step(job) && !is_well &&
-                  (node->leaving || is_second_hand(msg->code));
-    r->leaves = r->gives_up && node->leaving;
+                  (node->leaving || is_second_hand(msg->code) || is_short);
+    r->leaves = r->gives_up && (node->leaving || is_short);
     r->leaving = r->leaving && !r->gives_up;
     r->complains = is_second_hand(r->code) && !stops_at_step(job) && !r->leaving && !r->gives_up;
     if (r->complains) {
@@ -289,7 +333,7 @@ void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport
     const struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_job *job = m_job_find(m, msg->job);
     if (r != NULL && msg->peer < job->workers && (msg->peer != msg->rank || job->recovery) &&
-        !stops_at_step(job) && !job->round_due &&
+        !stops_at_step(job) && !job->round_due && !job->called_off &&
         !(is_at_end(job) && job->unsaved &&
           (job->ranks[msg->peer].done || job->ranks[msg->peer].vacant))) {
         complain(m, job, msg->peer, msg->rank);
@@ -427,7 +471,7 @@ static bool missing_is_late(const struct model *m, const struct m_job *job)
 /* All ranks get ready within a time; in a dynamic cluster it is longer than the world lives. */
 static bool ready_is_over(const struct model *m, const struct m_job *job, int64_t late_ms)
 {
-    return (job->state == JOB_PLACING || job->state == JOB_RECOVERING) &&
+    return (job->state == JOB_PLACING || job->state == JOB_RECOVERING) && !job->called_off &&
            m->w->mode != SCHED_DYNAMIC && m->w->topo_ms >= 0 &&
            m->mono - job->placed_at >= m->w->topo_ms + m->stretch - job->placed_stretch + late_ms;
 }
@@ -632,6 +676,10 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
                 failed_first_hand(job, &job->ranks[rank]) && !job->ranks[rank].leaving;
             tries_again = job->state == JOB_PLACING && m->w->mode == SCHED_STANDING &&
                           !first_hand && job->tries < MS_PLACE_TRIES_MAX;
+            if (!first_hand && m_can_do_without(m, job, rank)) {
+                sim_fail(m->w, "model: job %llu FAILED, and other ranks have its weights: %s",
+                         (ull)job->id, row->reason);
+            }
             if (!tries_again) {
                 return;
             }
@@ -1027,7 +1075,7 @@ void m_forget_savers(struct m_job *job)
         r->weights[0] = '\0';
     }
     job->late_asked = job->unsaved = job->called_off = false;
-    job->save_again_at = job->tardy_at = SIM_NEVER;
+    job->save_again_at = job->tardy_at = job->round_tardy_at = SIM_NEVER;
     job->kept[0] = '\0';
     job->kept_step = 0;
 }
@@ -1049,6 +1097,9 @@ void m_offer_savers(struct m_job *job)
 /* The last step is made, and somebody else has what is to be saved: nobody takes its place. */
 bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank)
 {
+    if (job->called_off) {
+        return m_can_do_without(m, job, rank);
+    }
     bool all = is_at_end(job) && job->unsaved && m_is_recoverable(m, job);
     bool has_other = job->kept[0] != '\0';
     for (uint32_t other = 0; all && other < job->workers; other++) {
@@ -1116,7 +1167,45 @@ static void look_for_tardy(const struct model *m, struct m_job *job)
     }
 }
 
-/* "job.called_off job=3 ...": all that are left have made the last step, and no node came. */
+static void tell_to_stand(struct model *m, const struct m_job *job, uint32_t rank)
+{
+    struct m_rank *r = &job->ranks[rank];
+    const struct m_node *node = m_node_find(m, r->node);
+    if (node != NULL && node->conn != 0) {
+        const struct m_stop stop = {.conn = node->conn,
+                                    .job = job->id,
+                                    .generation = node->hold.generation,
+                                    .at_step = true,
+                                    .stands = no_start_comes(m, job),
+                                    .text = "the job ends without who is lost"};
+        m_stop_expect(m, stop.conn, &stop);
+        r->settled = node->hold.generation != job->generation ? node->hold.generation : 0;
+    }
+}
+
+/* Who hangs in a round at the end has had his time, and all the others are as far. */
+static bool round_is_tardy(const struct model *m, const struct m_job *job, int64_t late_ms)
+{
+    bool newcomer = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        newcomer = newcomer || (is_there(r) && !r->ready && !r->done && !r->has_state);
+    }
+    return job->state == JOB_RECOVERING && !job->round_due && !job->called_off && !newcomer &&
+           !stops_at_step(job) && job->round_tardy_at != SIM_NEVER &&
+           m->mono >= job->round_tardy_at + late_ms && m_can_do_without(m, job, job->workers);
+}
+
+static bool may_call_off(const struct model *m, const struct m_job *job)
+{
+    const bool is_late =
+        job->round_due && m->mono >= job->without_at + m->stretch - job->without_stretch;
+    return m_can_do_without(m, job, job->workers) &&
+           (is_late || ready_is_over(m, job, 0) || round_is_tardy(m, job, 0) || job->spent_at_end);
+}
+
+/* "job.called_off job=3 ...": one that is left holds what the last step left, and no round comes.
+ */
 void m_called_off(struct model *m, const char *log)
 {
     ull id = 0;
@@ -1124,41 +1213,67 @@ void m_called_off(struct model *m, const char *log)
         return;
     }
     struct m_job *job = m_job_find(m, id);
-    if (job == NULL || !m_can_do_without(m, job) ||
-        (m->mono < job->without_at + m->stretch - job->without_stretch &&
-         !ready_is_over(m, job, 0))) {
+    if (job == NULL || !may_call_off(m, job)) {
         sim_fail(m->w, "model: job %llu ends without who is lost, and could not yet", id);
         return;
     }
-    job->round_due = false;
-    job->called_off = true;
+    bool has_one = false;
+    const bool had_time = job->state == JOB_RECOVERING &&
+                          m->mono >= job->without_at + m->stretch - job->without_stretch;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct m_rank *r = &job->ranks[rank];
-        const struct m_node *node = m_node_find(m, r->node);
-        if (!r->vacant && !r->done && r->has_said && node != NULL &&
-            node->hold.generation == job->generation) {
+        if (!r->done && has_ended(m, job, rank)) {
             r->done = r->started = true;
             r->code = MS_OK;
             r->tried = !r->said_well;
         }
-        r->passed_over = !r->vacant && !r->done;
     }
-    job->unsaved = job->unsaved || !job->ranks[0].done || job->ranks[0].tried;
+    job->called_off = true;
+    job->round_due = job->spent_at_end = false;
+    job->round_tardy_at = job->tardy_at = SIM_NEVER;
+    m_complaints_forget(job);
+    job->changed = job->changed || job->state == JOB_RUNNING;
+    job->state = JOB_RECOVERING;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        has_one = has_one || (job->ranks[rank].done && says_of_all(job, rank));
+    }
+    const bool has_saved = job->ranks[0].done && !job->ranks[0].tried;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        if (r->vacant || r->done) {
+            continue;
+        }
+        const bool is_needed =
+            !has_saved && holds_last(job, rank) && !(has_one && r->started && had_time);
+        if (!is_needed && !r->started) {
+            m_vacate(m, job, r, true);
+            continue;
+        }
+        r->started = r->ready = true;
+        r->passed_over = !is_needed && (had_time || has_saved);
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        if (!r->vacant && !r->done && !r->passed_over && holds_last(job, rank)) {
+            tell_to_stand(m, job, rank);
+        }
+    }
+    const struct m_rank *first = &job->ranks[0];
+    const bool will_say = !first->vacant && !first->done && !first->passed_over;
+    job->unsaved = job->unsaved || (!will_say && !has_saved);
 }
 
-/* All that are left have made the last step, and one of them has the weights. */
-bool m_can_do_without(const struct model *m, const struct m_job *job)
+/* Another rank than this one has the weights, or is about to end with them. */
+bool m_can_do_without(const struct model *m, const struct m_job *job, uint32_t rank)
 {
     bool has = false;
-    bool all = job->state == JOB_RECOVERING && job->round_due && m_is_recoverable(m, job);
-    for (uint32_t rank = 0; all && rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        const struct m_node *node = m_node_find((struct model *)m, r->node);
-        const bool said = r->has_said && node != NULL && node->hold.generation == job->generation;
-        all = r->vacant || (is_there(r) && (r->done || said || r->started));
-        has = has || (!r->vacant && (r->done || said) && says_of_all(job, rank));
+    bool missing = false;
+    for (uint32_t other = 0; other < job->workers; other++) {
+        missing = missing || (job->ranks[other].missing && other != rank);
+        has = has || (other != rank && ((has_ended(m, job, other) && says_of_all(job, other)) ||
+                                        holds_last(job, other)));
     }
-    return all && has;
+    return has && !missing && m_is_recoverable(m, job) && !stops_at_step(job);
 }
 
 static bool saver_to_ask(const struct model *m, const struct m_job *job, uint32_t rank,
@@ -1240,6 +1355,9 @@ void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank)
         job->late_asked = job->late_asked && job->late_saver != rank;
     } else if (is_at_end(job) && job->ranks[rank].saving) {
         ask_for_weights(m, job, rank); /* what it was asked may be lost: once more */
+    } else if (job->called_off && job->ranks[rank].started && !job->ranks[rank].done &&
+               !job->ranks[rank].passed_over && holds_last(job, rank)) {
+        tell_to_stand(m, job, rank);
     }
 }
 
@@ -1383,6 +1501,10 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     if (m->event->kind == SCHED_EV_TIME && !blamed && !stops_at_step(job) &&
         unready_is_late(m, job)) {
         return "a rank never gets ready and keeps it";
+    }
+    if (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until && !blamed &&
+        round_is_tardy(m, job, LATE_MS)) {
+        return "a rank hangs in its round, and others could end";
     }
     if (m->event->kind == SCHED_EV_TIME && missing_is_late(m, job)) {
         return "nodes that do not come back are waited for";

@@ -139,7 +139,6 @@ static void note_unfit(struct model *m, struct m_job *job, uint64_t incarnation)
 {
     job->unfit_at = job->n_unfit == 0 ? m->mono : job->unfit_at;
     job->unfit[job->n_unfit++ % MS_UNFIT_MAX] = incarnation;
-    job->met_unfit = true;
 }
 
 static bool unfit_are_due(const struct model *m, const struct m_job *job)
@@ -225,7 +224,7 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
     r->code = MS_OK;
 }
 
-static void forget_complaints(struct m_job *job)
+void m_complaints_forget(struct m_job *job)
 {
     job->blame_at = SIM_NEVER;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -261,7 +260,7 @@ void m_stands_still(struct model *m, struct m_job *job)
     job->changed = job->changed || job->state == JOB_RUNNING;
     job->state = job->state == JOB_RUNNING ? JOB_RECOVERING : job->state;
     job->round_due = true;
-    forget_complaints(job);
+    m_complaints_forget(job);
     if (!job->stands || !job->met_unfit) { /* who cannot serve buys no time */
         job->placed_at = m->mono;
         job->placed_stretch = m->stretch;
@@ -314,7 +313,7 @@ static void lost_while_stopping(struct model *m, struct m_job *job, struct m_ran
                                 bool is_silent)
 {
     m_vacate(m, job, r, is_silent);
-    forget_complaints(job);
+    m_complaints_forget(job);
     if (job->state == JOB_RUNNING) {
         job->changed = true;
         job->state = JOB_RECOVERING;
@@ -461,22 +460,30 @@ void m_rank_lost(struct model *m, const char *log)
     }
     const struct m_node *node = m_node_find(m, r->node);
     const bool is_gone = strncmp(log, "job.rank_gone ", strlen("job.rank_gone ")) == 0;
-    if (is_gone != (fault != M_COMPLAINT && m_is_end_loss(m, job, rank))) {
+    const bool is_spent = m_is_spent(m, job, r, (enum m_fault)fault) ||
+                          (fault == M_UNREADY && !m_is_newcomer(job, r));
+    const bool is_end_loss = (fault != M_COMPLAINT && m_is_end_loss(m, job, rank)) ||
+                             (is_spent && m_can_do_without(m, job, rank));
+    if (is_gone != is_end_loss) {
         sim_fail(m->w, "model: rank %u of job %llu is %s, and its job %s", rank, id,
                  is_gone ? "not replaced" : "to be replaced",
                  is_gone ? "goes on" : "has made all its steps");
     }
     if (is_gone) {
+        const bool stays = fault == M_COMPLAINT || !m_is_end_loss(m, job, rank);
+        job->spent_at_end = job->spent_at_end || stays;
         if (fault == M_LOST && node != NULL) {
             m_host_lost(m, node, r->incarnation);
         }
         count_loss(m, job, r, (enum m_fault)fault);
-        const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
-        m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
+        if (strstr(log, " then=again ") == NULL) {
+            const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
+            m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
+        }
         r->is_final = fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP ||
                       fault == M_LEAVING || fault == M_WORN;
         m_lost_at_end(job, rank);
-        forget_complaints(job);
+        m_complaints_forget(job);
         look_for_missing(job);
         return;
     }
@@ -504,6 +511,7 @@ void m_rank_lost(struct model *m, const char *log)
                   fault == M_LEAVING || fault == M_WORN;
     if (fault == M_UNFIT || fault == M_UNREADY || fault == M_WORN) {
         note_unfit(m, job, r->incarnation);
+        job->met_unfit = fault != M_UNREADY; /* it had taken all the time that there was */
     }
     if (job->workers >= MS_GATHER_RANKS) {
         wait_at_least(m, job, job->workers / 16);
@@ -616,6 +624,7 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
 {
     job->rounds++;
     m_forget_savers(job);
+    job->round_tardy_at = m->mono + MS_CANCEL_GRACE_MS;
     if (!job->recovery || row->state != job->state || !job->round_due ||
         row->generation <= m->generation || m->draining || m->w->disk.spent ||
         m_formers_are_awaited(m, job, false) || m->mono < job->again_at) {
@@ -910,7 +919,7 @@ static const char *round_is_late(const struct model *m, const struct m_job *job)
             return NULL;
         }
     }
-    if (m_can_do_without(m, job) && !has_pause && m->event->kind == SCHED_EV_TIME &&
+    if (m_can_do_without(m, job, job->workers) && !has_pause && m->event->kind == SCHED_EV_TIME &&
         m->mono > m->busy_until && m->mono >= job->not_back + m->stretch - job->not_back_stretch &&
         m->mono > job->without_at + m->stretch - job->without_stretch + LATE_MS) {
         return "its ranks have ended, and wait for who is lost";
@@ -918,6 +927,17 @@ static const char *round_is_late(const struct model *m, const struct m_job *job)
     return can_fill(m, job, has_pause)     ? "its ranks could go on, and no round begins"
            : m_keeps_what_it_lacks(m, job) ? "a node keeps its state, and it lacks one"
                                            : NULL;
+}
+
+/* They train for themselves, and say no digest of what they hold. */
+bool m_are_apart(const struct m_job *job)
+{
+    static const uint8_t none[MS_STATE_DIGEST_LEN];
+    bool are = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        are = are || memcmp(job->ranks[rank].ready_digest, none, sizeof(none)) == 0;
+    }
+    return are;
 }
 
 /* One state goes on: where and what it is, all ranks say alike. */

@@ -22,6 +22,8 @@ void m_results_reload(struct m_job *job, const struct sched_job_row *row)
             (struct m_progress){from->step, from->epoch, from->loss, from->accuracy};
     }
     job->saver = msg != NULL ? msg->saver : 0;
+    job->last_step = msg != NULL ? msg->last_step : 0;
+    job->is_together = msg != NULL && msg->together;
     ms__job_results__free_unpacked(msg, NULL);
 }
 
@@ -134,6 +136,18 @@ void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_ro
     }
     ms__job_results__free_unpacked(msg, NULL);
     job->unstored_at = SIM_NEVER;
+}
+
+/* After a restart nothing else tells it. */
+void m_judge_end_known(struct model *m, const struct m_job *job, const struct sched_job_row *row)
+{
+    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
+    if (msg == NULL || (msg->together != 0) != job->is_together ||
+        (job->is_together && msg->last_step != job->last_step)) {
+        sim_fail(m->w, "model: job %llu has its last step at %llu, and step %llu is stored",
+                 (ull)job->id, (ull)job->last_step, msg != NULL ? (ull)msg->last_step : 0);
+    }
+    ms__job_results__free_unpacked(msg, NULL);
 }
 
 bool m_evals_are_late(const struct model *m, const struct m_job *job)

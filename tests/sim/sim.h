@@ -185,6 +185,7 @@ struct sim_node {
     int64_t work_at;  /* the trainer gets on with his duty */
     int32_t unsaved;  /* enum ms_code: all steps are made, and what it was to save is not */
     uint32_t n_saves; /* so often it tried that */
+    bool stands;      /* it ended where it stood, and did not save: it says no digest */
     bool has_hung;    /* ... and its disk stood still */
     bool is_recalled; /* asked to save, though it had said that it is done: it is free all the same
                        */

@@ -71,6 +71,7 @@ static void rank_drop(struct world *w, struct sim_node *node)
     node->is_wrong = false;
     node->is_recalled = false;
     node->unsaved = 0;
+    node->stands = false;
 }
 
 static void link_drop(struct world *w, struct sim_node *node)
@@ -333,8 +334,9 @@ static void send_done(struct world *w, struct sim_node *node)
     msg.weights_sha256 = (char *)digests[node->digest];
     if (node->recovers) {
         msg.steps = node->life.verdict.code == 0 ? node->replica.step : 0;
-        msg.weights_sha256 =
-            (char *)(node->digest == 0 ? train_digest(&node->replica, weights) : digests[1]);
+        msg.weights_sha256 = (char *)(node->stands        ? ""
+                                      : node->digest == 0 ? train_digest(&node->replica, weights)
+                                                          : digests[1]);
     }
     net_up(w, node->link, MS_MSG_RANK_DONE, 0, &msg.base);
 }
@@ -462,7 +464,8 @@ void node_done(struct world *w, struct sim_node *node, int32_t code, bool stoppe
     node->stopped = stopped;
     struct life_input input = {.event = code == 0 ? LIFE_DONE : LIFE_FAILED,
                                .generation = node->generation,
-                               .saves = node->life.saves && node->unsaved == 0 &&
+                               .saves = (node->rank == 0 || node->life.saves) &&
+                                        node->unsaved == 0 &&
                                         life_duty(&node->life) == LIFE_DO_STOP,
                                .code = code,
                                .text = "it went wrong"};
@@ -565,6 +568,7 @@ static void begin_order(struct world *w, struct sim_node *node, const struct sim
     take_order(node, &taken);
     node->is_recalled = false;
     node->unsaved = 0;
+    node->stands = false;
     node->next.generation = 0;
     node->owed_job = 0;
     node->work_at = w->now + 10 + (int64_t)sim_below(w, 400);
@@ -611,6 +615,7 @@ static void take_generation(struct world *w, struct sim_node *node)
         node->stopped = false;
         node->is_wrong = false;
         node->unsaved = 0;
+        node->stands = false;
         node->work_at = w->now + (int64_t)sim_below(w, 100);
     }
 }

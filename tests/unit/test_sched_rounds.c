@@ -411,6 +411,37 @@ START_TEST(who_cannot_serve_buys_no_time_when_asked_again)
 }
 END_TEST
 
+/* Whoever took all the time there was leaves the next one his own. */
+START_TEST(who_comes_after_one_that_never_got_ready_has_his_time)
+{
+    running();
+    fix_close(conns[1]);
+    cannot_serve("b2", 102, 2);
+    conns[1] = node_on("b3", 103, "h");
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    for (int i = 0; i < 100 && fix_heard(conns[1], MS_MSG_STOP) == NULL; i++) {
+        fix_beat(conns[0]);
+        fix_beat(conns[1]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+    const int64_t half_ms = MS_UNFIT_MS;
+    for (int64_t at = 0; at < half_ms; at += FIX_LEASE_MS / 2) {
+        fix_beat(conns[0]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    const uint64_t next = node_on("b4", 104, "h");
+    ck_assert_ptr_nonnull(fix_heard(next, MS_MSG_ASSIGN));
+    for (int64_t at = 0; at < half_ms + FIX_LEASE_MS; at += FIX_LEASE_MS / 2) {
+        fix_beat(conns[0]);
+        fix_beat(next);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ck_assert_ptr_null(fix_heard(next, MS_MSG_STOP));
+    fix_job_is(1, "RECOVERING", "generation 4: waits for");
+}
+END_TEST
+
 START_TEST(a_link_that_was_good_for_a_step_is_tried_again)
 {
     running_on("h0", "h1");
@@ -498,6 +529,7 @@ int main(void)
     tcase_add_test(t, what_a_rank_says_of_itself_is_not_called_a_loss);
     tcase_add_test(t, a_rank_is_given_back_to_who_had_it_only);
     tcase_add_test(t, who_cannot_serve_buys_no_time_when_asked_again);
+    tcase_add_test(t, who_comes_after_one_that_never_got_ready_has_his_time);
     tcase_add_test(t, a_link_that_was_good_for_a_step_is_tried_again);
     tcase_add_test(t, who_missed_a_round_has_its_plan);
     tcase_add_test(t, who_goes_back_behind_its_own_word_is_told_the_plan_again);

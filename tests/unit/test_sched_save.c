@@ -1,33 +1,6 @@
 /* test_sched_save.c - all ranks have made the last step, and rank 0 could not save the weights:
  * another one does, or all try until there is room */
-#include "tests/unit/sched_recover_case.h"
-
-enum { RANKS = 3 };
-
-static Ms__RankDone end_of(uint32_t rank, int code, const char *text)
-{
-    Ms__RankDone msg = MS__RANK_DONE__INIT;
-    msg.job = 1;
-    msg.generation = 1;
-    msg.rank = rank;
-    msg.code = code;
-    msg.steps = 120;
-    msg.text = (char *)text;
-    msg.weights_sha256 = (char *)"w1";
-    msg.plan_sha256 = (char *)fix_digest(FIX_BITS);
-    return msg;
-}
-
-static void ends(uint32_t rank, int code, const char *text)
-{
-    Ms__RankDone msg = end_of(rank, code, text);
-    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
-}
-
-static void cannot_save(uint32_t rank)
-{
-    ends(rank, MS_E_IO, "weights.safetensors: No space left on device");
-}
+#include "tests/unit/sched_save_case.h"
 
 static void all_end_and_rank_0_cannot_save(uint32_t ranks)
 {
@@ -49,13 +22,6 @@ static void is_asked(uint32_t rank)
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 1);
 }
 
-static void beat_all(uint32_t ranks)
-{
-    for (uint32_t rank = 0; rank < ranks; rank++) {
-        fix_beat(conns[rank]);
-    }
-}
-
 /* None could: all that is left to do is to wait for room. */
 static void nobody_can_save(void)
 {
@@ -63,36 +29,6 @@ static void nobody_can_save(void)
     cannot_save(1);
     cannot_save(2);
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
-}
-
-static void is_nobody_asked_but(uint32_t rank)
-{
-    for (uint32_t other = 0; other < RANKS; other++) {
-        ck_assert(other == rank || fix_heard(conns[other], MS_MSG_STOP) == NULL ||
-                  ((const Ms__Stop *)fix_heard(conns[other], MS_MSG_STOP))->saves == 0);
-    }
-}
-
-static void time_is_up(void)
-{
-    beat_all(RANKS);
-    fix_pass(MS_SAVE_AGAIN_MS - 1);
-    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
-    fix_pass(1);
-}
-
-static uint64_t comes_back(uint32_t rank)
-{
-    char id[8];
-    snprintf(id, sizeof(id), "w%u", rank);
-    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
-    Ms__Register msg = fix_node(id, 1 + rank);
-    msg.job = msg.generation = 1;
-    msg.rank = rank;
-    msg.running = 1;
-    msg.step = 120;
-    fix_say(conn, MS_MSG_REGISTER, &msg.base);
-    return conn;
 }
 
 START_TEST(another_rank_saves_the_weights_that_rank_0_could_not)
@@ -169,17 +105,6 @@ START_TEST(a_rank_alone_tries_again)
     ended(JOB_SUCCEEDED, "the rank finished 120 steps; rank 0 (node w0) says: saved");
 }
 END_TEST
-
-static void two_that_train_for_themselves_run(void)
-{
-    start(SCHED_STANDING, 0);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit(2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
-    ready_apart(1, 0, 0, 0);
-    ready_apart(1, 1, 0, 0);
-}
 
 static void two_that_train_for_themselves_end_and_rank_0_cannot_save(void)
 {
@@ -277,6 +202,14 @@ START_TEST(who_says_so_where_rank_0_has_saved_has_nothing)
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_FETCH_GRANT));
 }
 END_TEST
+
+static void is_nobody_asked_but(uint32_t rank)
+{
+    for (uint32_t other = 0; other < RANKS; other++) {
+        ck_assert(other == rank || fix_heard(conns[other], MS_MSG_STOP) == NULL ||
+                  ((const Ms__Stop *)fix_heard(conns[other], MS_MSG_STOP))->saves == 0);
+    }
+}
 
 /* The scheduler stood still: what it sent may be lost, and the node is waited for. */
 static void is_away(uint32_t rank)
@@ -522,14 +455,6 @@ START_TEST(one_whose_disk_hangs_is_not_waited_for)
 }
 END_TEST
 
-/* At its own end, too, where nobody has asked it. */
-static void all_others_end(void)
-{
-    running(RANKS);
-    ends(2, MS_OK, "");
-    ends(1, MS_OK, "");
-}
-
 START_TEST(rank_0_is_not_either)
 {
     all_others_end();
@@ -588,54 +513,6 @@ START_TEST(its_time_begins_when_one_has_ended_that_could_save)
 }
 END_TEST
 
-static void restarted_as(enum sched_job_state state, uint32_t workers)
-{
-    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
-    cfg.has_database = 1;
-    fix_create(&cfg);
-    struct sched_job_row row = job_row(1, state);
-    row.recovery = true;
-    row.workers = workers;
-    ck_ms_ok(sched_load_job(fix.s, &row, err));
-    for (uint32_t rank = 0; rank < workers; rank++) {
-        struct sched_member_row member = member_row(1, rank);
-        ck_ms_ok(sched_load_member(fix.s, &member, err));
-    }
-    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
-}
-
-static void restarted(uint32_t workers)
-{
-    restarted_as(JOB_RUNNING, workers);
-}
-
-static void is_back(uint32_t rank)
-{
-    conns[rank] = come_back(rank, 100 + rank, 1, 11, 1);
-}
-
-static void says_again(uint32_t rank, int code)
-{
-    Ms__RankDone msg = end_of(rank, code, code == MS_OK ? "" : "no room");
-    msg.generation = 11;
-    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
-}
-
-static void is_to_save(uint32_t rank)
-{
-    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
-    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
-    ck_assert_int_eq(stop->saves, 1);
-}
-
-static void beat_for(int ms)
-{
-    for (int at = 0; at < ms; at += FIX_LEASE_MS / 2) {
-        beat_all(RANKS);
-        fix_pass(FIX_LEASE_MS / 2);
-    }
-}
-
 /* The scheduler does not know any more that it had asked it. */
 START_TEST(after_a_restart_a_saver_that_hangs_is_not_waited_for)
 {
@@ -650,47 +527,6 @@ START_TEST(after_a_restart_a_saver_that_hangs_is_not_waited_for)
     says_again(2, MS_E_IO);
     time_is_up();
     is_to_save(0);
-}
-END_TEST
-
-/* Nobody takes rank 0, which had saved nothing: the others end without it. */
-START_TEST(where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do)
-{
-    all_others_end();
-    fix_close(conns[0]);
-    ck_assert_int_eq(n_events("job.rank_lost"), 1);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 0");
-    beat_for(MS_CANCEL_GRACE_MS);
-    is_to_save(1);
-    fix_job_is(1, "RECOVERING", "waits for rank 1 (node w1 on host h) to save the weights: rank 0");
-    fix_close(conns[2]);
-    ck_assert_int_eq(n_events("job.rank_gone"), 1);
-    ends(1, MS_OK, "saved by 1");
-    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 1 (node w1) says: saved by 1");
-}
-END_TEST
-
-/* The time for getting ready may be shorter than that. */
-START_TEST(so_do_they_where_that_would_fail_the_job_first)
-{
-    running_for(2, 5000);
-    ends(0, MS_OK, "");
-    fix_close(conns[1]);
-    beat_for(5000);
-    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
-}
-END_TEST
-
-/* Rank 0 hangs at its disk meanwhile: both have had their time. Rank 1 had ended, and is gone. */
-START_TEST(where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_saves)
-{
-    all_others_end();
-    fix_close(conns[1]);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
-    beat_for(MS_CANCEL_GRACE_MS);
-    is_to_save(2);
-    ends(2, MS_OK, "saved by 2");
-    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 2 (node w2) says: saved by 2");
 }
 END_TEST
 
@@ -720,169 +556,6 @@ START_TEST(who_comes_back_and_hangs_is_not_waited_for)
         fix_pass(FIX_LEASE_MS / 2);
     }
     ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1");
-}
-END_TEST
-
-/* They are in the middle of their training, whatever another one has made. */
-START_TEST(no_rank_that_trains_for_itself_is_passed_over_or_done_without)
-{
-    two_that_train_for_themselves_run();
-    cannot_save(0);
-    beat_for(4 * MS_CANCEL_GRACE_MS);
-    ck_assert_ptr_null(fix_stored(1));
-    fix_job_is(1, "RUNNING", "");
-    fix_close(conns[1]);
-    ck_assert_int_eq(n_events("job.rank_lost"), 1);
-    beat_for(4 * MS_CANCEL_GRACE_MS);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
-}
-END_TEST
-
-START_TEST(nor_is_rank_0)
-{
-    two_that_train_for_themselves_run();
-    ends(1, MS_OK, "");
-    beat_for(4 * MS_CANCEL_GRACE_MS);
-    ck_assert_ptr_null(fix_stored(1));
-    fix_job_is(1, "RUNNING", "");
-    ends(0, MS_OK, "");
-    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
-}
-END_TEST
-
-/* Rank 0 says its digest all the same, and after a restart nothing else tells. */
-START_TEST(nor_after_a_restart)
-{
-    restarted(2);
-    is_back(0);
-    is_back(1);
-    says_again(0, MS_E_IO);
-    beat_for(4 * MS_CANCEL_GRACE_MS);
-    fix_job_is(1, "RUNNING", "");
-    fix_close(conns[1]);
-    beat_for(4 * MS_CANCEL_GRACE_MS);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
-}
-END_TEST
-
-/* Its row says that it recovers: so the next scheduler finds it, and its ranks say again how they
- * ended. */
-START_TEST(after_a_restart_in_the_middle_of_that_they_end_without_as_well)
-{
-    restarted_as(JOB_RECOVERING, RANKS);
-    is_back(1);
-    is_back(2);
-    says_again(1, MS_OK);
-    says_again(2, MS_OK);
-    for (int i = 0; i < 60 && fix_heard(conns[1], MS_MSG_STOP) == NULL; i++) {
-        fix_beat(conns[1]);
-        fix_beat(conns[2]);
-        fix_pass(FIX_LEASE_MS / 2);
-    }
-    is_to_save(1);
-}
-END_TEST
-
-START_TEST(where_rank_0_had_saved_the_job_has_succeeded)
-{
-    running(RANKS);
-    ends(0, MS_OK, "");
-    ends(1, MS_OK, "");
-    fix_close(conns[2]);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 2");
-    beat_for(MS_CANCEL_GRACE_MS);
-    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
-}
-END_TEST
-
-START_TEST(who_ends_later_than_that_ends_the_job)
-{
-    running(2);
-    fix_close(conns[1]);
-    for (int at = 0; at < MS_CANCEL_GRACE_MS + FIX_LEASE_MS; at += FIX_LEASE_MS / 2) {
-        fix_beat(conns[0]);
-        fix_pass(FIX_LEASE_MS / 2);
-    }
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
-    ends(0, MS_OK, "");
-    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
-}
-END_TEST
-
-/* It was away, and says once more how it ended. */
-START_TEST(who_comes_back_meanwhile_and_has_ended_counts)
-{
-    running(RANKS);
-    ends(0, MS_OK, "");
-    ends(1, MS_OK, "");
-    fix_close(conns[2]);
-    fix_close(conns[1]);
-    conns[1] = comes_back(1);
-    ends(1, MS_OK, "");
-    beat_for(MS_CANCEL_GRACE_MS);
-    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
-}
-END_TEST
-
-/* Rank 0 is back, and does not end, while rank 1 is at it. */
-START_TEST(who_comes_back_after_that_and_hangs_is_not_waited_for)
-{
-    running(2);
-    ends(1, MS_OK, "");
-    fix_close(conns[0]);
-    for (int at = 0; at < MS_CANCEL_GRACE_MS; at += FIX_LEASE_MS / 2) {
-        fix_beat(conns[1]);
-        fix_pass(FIX_LEASE_MS / 2);
-    }
-    is_to_save(1);
-    conns[0] = comes_back(0);
-    ends(1, MS_OK, "saved by 1");
-    for (int i = 0; i < 20 && fix_stored(1) == NULL; i++) {
-        beat_all(2);
-        fix_pass(FIX_LEASE_MS / 2);
-    }
-    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1");
-}
-END_TEST
-
-START_TEST(a_node_that_comes_in_time_has_the_rank)
-{
-    all_others_end();
-    fix_close(conns[0]);
-    beat_for(MS_CANCEL_GRACE_MS - FIX_LEASE_MS);
-    conns[0] = fix_register("w9", 9);
-    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
-}
-END_TEST
-
-/* It says in the middle of it how it ended, and that counts. */
-START_TEST(who_ends_while_a_node_is_looked_for_can_save)
-{
-    running(2);
-    fix_close(conns[1]);
-    cannot_save(0);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
-    beat_for(MS_CANCEL_GRACE_MS);
-    fix_job_is(1, "RECOVERING", "no rank can save the weights");
-    time_is_up();
-    is_to_save(0);
-    ends(0, MS_OK, "saved by 0");
-    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps; rank 0 (node w0) says: saved by 0");
-}
-END_TEST
-
-START_TEST(a_cancel_then_has_all_try_once_more)
-{
-    all_others_end();
-    fix_close(conns[0]);
-    beat_for(MS_CANCEL_GRACE_MS);
-    is_to_save(1);
-    cannot_save(1);
-    cannot_save(2);
-    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
-    is_to_save(1);
-    ends(1, MS_OK, "saved by 1");
-    ended(JOB_CANCELLED, "cancelled by alice; rank 1 (node w1) says: saved by 1");
 }
 END_TEST
 
@@ -1138,22 +811,8 @@ int main(void)
     tcase_add_test(t, nor_where_a_cancel_finds_it_so);
     tcase_add_test(t, who_comes_back_and_complains_of_one_that_has_ended_is_not_heard);
     tcase_add_test(t, after_a_restart_a_saver_that_hangs_is_not_waited_for);
-    tcase_add_test(t, where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do);
-    tcase_add_test(t, so_do_they_where_that_would_fail_the_job_first);
-    tcase_add_test(t, where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_saves);
     tcase_add_test(t, where_all_others_hang_rank_0_tries_again);
     tcase_add_test(t, who_comes_back_and_hangs_is_not_waited_for);
-    tcase_add_test(t, no_rank_that_trains_for_itself_is_passed_over_or_done_without);
-    tcase_add_test(t, nor_is_rank_0);
-    tcase_add_test(t, nor_after_a_restart);
-    tcase_add_test(t, after_a_restart_in_the_middle_of_that_they_end_without_as_well);
-    tcase_add_test(t, where_rank_0_had_saved_the_job_has_succeeded);
-    tcase_add_test(t, a_node_that_comes_in_time_has_the_rank);
-    tcase_add_test(t, who_ends_later_than_that_ends_the_job);
-    tcase_add_test(t, who_comes_back_meanwhile_and_has_ended_counts);
-    tcase_add_test(t, who_comes_back_after_that_and_hangs_is_not_waited_for);
-    tcase_add_test(t, who_ends_while_a_node_is_looked_for_can_save);
-    tcase_add_test(t, a_cancel_then_has_all_try_once_more);
     tcase_add_test(t, a_cancel_of_whom_nobody_can_save_for_ends);
     tcase_add_test(t, nor_at_a_cancel);
     tcase_add_test(t, a_cancel_where_nobody_can_says_so);

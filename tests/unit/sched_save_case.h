@@ -1,0 +1,131 @@
+/* sched_save_case.h - the end of a job whose weights are not saved yet, for the tests of the
+ * scheduler */
+#ifndef SCHED_SAVE_CASE_H
+#define SCHED_SAVE_CASE_H
+
+#include "tests/unit/sched_recover_case.h"
+
+enum { RANKS = 3 };
+
+static inline Ms__RankDone end_of(uint32_t rank, int code, const char *text)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = rank;
+    msg.code = code;
+    msg.steps = 120;
+    msg.text = (char *)text;
+    msg.weights_sha256 = (char *)"w1";
+    msg.plan_sha256 = (char *)fix_digest(FIX_BITS);
+    return msg;
+}
+
+static inline void ends(uint32_t rank, int code, const char *text)
+{
+    Ms__RankDone msg = end_of(rank, code, text);
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+static inline void cannot_save(uint32_t rank)
+{
+    ends(rank, MS_E_IO, "weights.safetensors: No space left on device");
+}
+
+static inline void beat_all(uint32_t ranks)
+{
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        fix_beat(conns[rank]);
+    }
+}
+
+static inline void time_is_up(void)
+{
+    beat_all(RANKS);
+    fix_pass(MS_SAVE_AGAIN_MS - 1);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_pass(1);
+}
+
+static inline uint64_t comes_back(uint32_t rank)
+{
+    char id[8];
+    snprintf(id, sizeof(id), "w%u", rank);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, 1 + rank);
+    msg.job = msg.generation = 1;
+    msg.rank = rank;
+    msg.running = 1;
+    msg.step = 120;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+static inline void two_that_train_for_themselves_run(void)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    ready_apart(1, 0, 0, 0);
+    ready_apart(1, 1, 0, 0);
+}
+
+/* At its own end, too, where nobody has asked it. */
+static inline void all_others_end(void)
+{
+    running(RANKS);
+    ends(2, MS_OK, "");
+    ends(1, MS_OK, "");
+}
+
+static inline void restarted_as(enum sched_job_state state, uint32_t workers)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    struct sched_job_row row = job_row(1, state);
+    row.recovery = true;
+    row.workers = workers;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    for (uint32_t rank = 0; rank < workers; rank++) {
+        struct sched_member_row member = member_row(1, rank);
+        ck_ms_ok(sched_load_member(fix.s, &member, err));
+    }
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+static inline void restarted(uint32_t workers)
+{
+    restarted_as(JOB_RUNNING, workers);
+}
+
+static inline void is_back(uint32_t rank)
+{
+    conns[rank] = come_back(rank, 100 + rank, 1, 11, 1);
+}
+
+static inline void says_again(uint32_t rank, int code)
+{
+    Ms__RankDone msg = end_of(rank, code, code == MS_OK ? "" : "no room");
+    msg.generation = 11;
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+static inline void is_to_save(uint32_t rank)
+{
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
+    ck_assert_int_eq(stop->saves, 1);
+}
+
+static inline void beat_for(int ms)
+{
+    for (int at = 0; at < ms; at += FIX_LEASE_MS / 2) {
+        beat_all(RANKS);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+}
+
+#endif

@@ -1,0 +1,543 @@
+/* test_sched_called_off.c - all steps are made, and no round brings back who is lost: the job ends
+ * with those that hold the weights */
+#include "tests/unit/sched_save_case.h"
+
+/* Nobody takes rank 0, which had saved nothing: the others end without it. */
+START_TEST(where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do)
+{
+    all_others_end();
+    fix_close(conns[0]);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    fix_job_is(1, "RECOVERING",
+               "all steps are made; 30 s after the loss the job ends without it. It waits for a "
+               "node to take rank 0");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    fix_job_is(1, "RECOVERING", "waits for rank 1 (node w1 on host h) to save the weights: rank 0");
+    fix_close(conns[2]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* The time for getting ready may be shorter than that. */
+START_TEST(so_do_they_where_that_would_fail_the_job_first)
+{
+    running_for(2, 5000);
+    ends(0, MS_OK, "");
+    fix_close(conns[1]);
+    beat_for(5000);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* Rank 0 hangs at its disk meanwhile: both have had their time. Rank 1 had ended, and is gone. */
+START_TEST(where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_saves)
+{
+    all_others_end();
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(2);
+    ends(2, MS_OK, "saved by 2");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
+/* They are in the middle of their training, whatever another one has made. */
+START_TEST(no_rank_that_trains_for_itself_is_passed_over_or_done_without)
+{
+    two_that_train_for_themselves_run();
+    cannot_save(0);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    ck_assert_ptr_null(fix_stored(1));
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[1]);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+}
+END_TEST
+
+START_TEST(nor_is_rank_0)
+{
+    two_that_train_for_themselves_run();
+    ends(1, MS_OK, "");
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    ck_assert_ptr_null(fix_stored(1));
+    fix_job_is(1, "RUNNING", "");
+    ends(0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* Rank 0 says its digest all the same, and after a restart nothing else tells. */
+START_TEST(nor_after_a_restart)
+{
+    restarted(2);
+    is_back(0);
+    is_back(1);
+    says_again(0, MS_E_IO);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[1]);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+}
+END_TEST
+
+/* Its row says that it recovers: so the next scheduler finds it, and its ranks say again how they
+ * ended. */
+START_TEST(after_a_restart_in_the_middle_of_that_they_end_without_as_well)
+{
+    restarted_as(JOB_RECOVERING, RANKS);
+    is_back(1);
+    is_back(2);
+    says_again(1, MS_OK);
+    says_again(2, MS_OK);
+    for (int i = 0; i < 60 && fix_heard(conns[1], MS_MSG_STOP) == NULL; i++) {
+        fix_beat(conns[1]);
+        fix_beat(conns[2]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_save(1);
+}
+END_TEST
+
+START_TEST(where_rank_0_had_saved_the_job_has_succeeded)
+{
+    running(RANKS);
+    ends(0, MS_OK, "");
+    ends(1, MS_OK, "");
+    fix_close(conns[2]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 2");
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(who_ends_later_than_that_ends_the_job)
+{
+    running(2);
+    fix_close(conns[1]);
+    for (int at = 0; at < MS_CANCEL_GRACE_MS + FIX_LEASE_MS; at += FIX_LEASE_MS / 2) {
+        fix_beat(conns[0]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    ends(0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* It was away, and says once more how it ended. */
+START_TEST(who_comes_back_meanwhile_and_has_ended_counts)
+{
+    running(RANKS);
+    ends(0, MS_OK, "");
+    ends(1, MS_OK, "");
+    fix_close(conns[2]);
+    fix_close(conns[1]);
+    conns[1] = comes_back(1);
+    ends(1, MS_OK, "");
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+/* Rank 0 is back, and does not end, while rank 1 is at it. */
+START_TEST(who_comes_back_after_that_and_hangs_is_not_waited_for)
+{
+    running(2);
+    ends(1, MS_OK, "");
+    fix_close(conns[0]);
+    for (int at = 0; at < MS_CANCEL_GRACE_MS; at += FIX_LEASE_MS / 2) {
+        fix_beat(conns[1]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_save(1);
+    conns[0] = comes_back(0);
+    ends(1, MS_OK, "saved by 1");
+    for (int i = 0; i < 20 && fix_stored(1) == NULL; i++) {
+        beat_all(2);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+START_TEST(a_node_that_comes_in_time_has_the_rank)
+{
+    all_others_end();
+    fix_close(conns[0]);
+    beat_for(MS_CANCEL_GRACE_MS - FIX_LEASE_MS);
+    conns[0] = fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
+}
+END_TEST
+
+/* It says in the middle of it how it ended, and that counts. */
+START_TEST(who_ends_while_a_node_is_looked_for_can_save)
+{
+    running(2);
+    fix_close(conns[1]);
+    cannot_save(0);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    beat_for(MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "no rank can save the weights");
+    time_is_up();
+    is_to_save(0);
+    ends(0, MS_OK, "saved by 0");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps; rank 0 (node w0) says: saved by 0");
+}
+END_TEST
+
+START_TEST(a_cancel_then_has_all_try_once_more)
+{
+    all_others_end();
+    fix_close(conns[0]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    cannot_save(1);
+    cannot_save(2);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    is_to_save(1);
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_CANCELLED, "cancelled by alice; rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* ---- a round had begun already ----------------------------------------------------------------
+ */
+
+/* All had made the last step, rank 2 is lost, and a node has taken it: rank 2 of generation 2. */
+static void rank_2_is_taken(void)
+{
+    running(RANKS);
+    ends(0, MS_OK, "");
+    ends(1, MS_OK, "");
+    fix_close(conns[2]);
+    conns[2] = fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
+    fix_job_is(1, "RECOVERING", "generation 2: waits for");
+}
+
+static void is_to_stand(uint32_t rank, uint64_t generation)
+{
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
+    ck_assert_int_eq(stop->at_step, 1);
+    ck_assert_int_eq(stop->stands, 1);
+    ck_assert_int_eq(stop->saves, 0);
+    ck_assert_int_eq(stop->code, MS_OK);
+    ck_assert_uint_eq(stop->generation, generation);
+}
+
+/* Where it stands it has the weights, and their digest only once it saves them. */
+static void ends_there(uint32_t rank, uint64_t generation, const char *text, const char *digest)
+{
+    Ms__RankDone msg = end_of(rank, MS_OK, text);
+    msg.generation = generation;
+    msg.weights_sha256 = (char *)digest;
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+START_TEST(who_was_to_take_the_rank_is_lost_before_all_are_ready)
+{
+    rank_2_is_taken();
+    fix_close(conns[2]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 2");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 2);
+    is_to_stand(1, 2);
+    ends_there(1, 2, "", "");
+    ends_there(0, 2, "the weights of step 120, the last, are saved", "w1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
+START_TEST(so_is_rank_0_and_another_one_that_stands_there_saves)
+{
+    rank_2_is_taken();
+    fix_close(conns[2]);
+    fix_close(conns[0]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(1, 2);
+    ends_there(1, 2, "", "");
+    is_to_save(1);
+    ends_there(1, 2, "saved by 1", "w1");
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1; rank 0 (node w0) says: nothing, for");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
+/* Of who holds less nobody needs anything; that is known once it says so. */
+START_TEST(who_holds_less_than_the_last_step_is_let_go)
+{
+    rank_2_is_taken();
+    fix_close(conns[2]);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w8", 8); /* and rank 2 is still nobody's */
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(1, 2);
+    Ms__RankDone msg = end_of(1, MS_OK, "");
+    msg.generation = 2;
+    msg.stopped = 1;
+    msg.steps = 119;
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    fix_job_is(1, "RECOVERING", "waits for a node to take ranks 0 1 2");
+}
+END_TEST
+
+/* It hears of no newer generation, and stands in the one that it knows. */
+START_TEST(who_comes_back_to_that_stands_there_too)
+{
+    rank_2_is_taken();
+    fix_close(conns[2]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(1, 2);
+    beat_all(2);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_close(conns[1]);
+    conns[1] = comes_back(1); /* its claim is of generation 1 */
+    is_to_stand(1, 1);
+    ends_there(0, 2, "the weights of step 120, the last, are saved", "w1");
+    ends_there(1, 1, "", "");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+/* Rank 0 was away, hangs at its disk, and gets never ready. */
+START_TEST(who_hangs_in_a_round_is_not_waited_for)
+{
+    running(RANKS);
+    ends(1, MS_OK, "");
+    ends(2, MS_OK, "");
+    fix_close(conns[0]);
+    conns[0] = comes_back(0);
+    fix_job_is(1, "RECOVERING", "generation 2: waits for");
+    ready_at(2, 1, 120);
+    ready_at(2, 2, 120);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(1, 2);
+    ends_there(1, 2, "", "");
+    ends_there(2, 2, "", "");
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    ends_there(1, 2, "saved by 1", "w1");
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1; rank 0 (node w0) says: nothing in");
+}
+END_TEST
+
+/* One that has to load and plan may take longer than that; not longer than any may. */
+START_TEST(a_newcomer_has_its_time_to_get_ready)
+{
+    running_for(2, 100000);
+    ends(0, MS_OK, "");
+    fix_close(conns[1]);
+    conns[1] = fix_register("w9", 9);
+    beat_for(3 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "generation 2: waits for");
+    for (int i = 0; i < 40 && fix_heard(conns[0], MS_MSG_STOP) == NULL; i++) {
+        beat_all(2);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_stand(0, 2);
+    ends_there(0, 2, "the weights of step 120, the last, are saved", "w1");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* ---- a rank that is lost once too often -------------------------------------------------------
+ */
+
+/* So often as it may, at the last step, by processes that say that they cannot go on. */
+static void rank_1_is_lost_as_often_as_it_may(uint64_t *generation)
+{
+    running(RANKS);
+    progress(1, 120);
+    for (*generation = 1; *generation <= MS_RESTARTS_MAX; ++*generation) {
+        Ms__RankDone msg = end_of(1, MS_E_CLOSED, "no bytes for 5 s");
+        msg.generation = *generation;
+        msg.steps = 0;
+        fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+        all_ready_at(*generation + 1, RANKS, 120);
+        fix_job_is(1, "RUNNING", "");
+    }
+}
+
+START_TEST(a_rank_that_is_lost_once_too_often_is_not_missed)
+{
+    uint64_t generation = 0;
+    rank_1_is_lost_as_often_as_it_may(&generation);
+    ends_there(2, generation, "", "w1");
+    Ms__RankDone msg = end_of(1, MS_E_CLOSED, "no bytes for 5 s");
+    msg.generation = generation;
+    msg.steps = 0;
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    ck_assert_ptr_null(fix_stored(1)); /* rank 0 may be at it */
+    ends_there(0, generation, "", "w1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(where_nobody_else_has_made_the_last_step_it_fails_the_job)
+{
+    uint64_t generation = 0;
+    rank_1_is_lost_as_often_as_it_may(&generation);
+    Ms__RankDone msg = end_of(1, MS_E_CLOSED, "no bytes for 5 s");
+    msg.generation = generation;
+    msg.steps = 0;
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    ended(JOB_FAILED, "rank 1 was lost 4 times");
+}
+END_TEST
+
+/* ---- after a restart --------------------------------------------------------------------------
+ */
+
+/* It knows from before that the ranks hold one state, and which step is the last. */
+START_TEST(what_was_known_of_the_ranks_is_known_after_a_restart)
+{
+    Ms__JobResults results = MS__JOB_RESULTS__INIT;
+    uint8_t bytes[64];
+    results.together = 1;
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    row.recovery = true;
+    row.results = bytes;
+    row.results_bytes = ms__job_results__pack(&results, bytes);
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    load_members(1);
+    loaded();
+    is_back(0);
+    is_back(1);
+    says_again(0, MS_OK);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+static void results_say(uint64_t last_step, int together)
+{
+    const struct sched_job_row *row = fix_stored(1);
+    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
+    ck_assert_ptr_nonnull(msg);
+    ck_assert_int_eq(msg->together, together);
+    ck_assert_uint_eq(msg->last_step, last_step);
+    ms__job_results__free_unpacked(msg, NULL);
+}
+
+START_TEST(a_start_and_a_round_say_it_to_the_next_scheduler)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 2, 0);
+    results_say(0, 1);
+    ends(0, MS_OK, "");
+    fix_close(conns[1]);
+    conns[1] = fix_register("w9", 9);
+    results_say(120, 1);
+}
+END_TEST
+
+/* ---- asked, lost, and back --------------------------------------------------------------------
+ */
+
+/* What it was asked before it was lost, nobody waits for. */
+START_TEST(who_was_asked_to_save_and_is_lost_is_asked_anew)
+{
+    running(2);
+    cannot_save(0);
+    ends(1, MS_OK, "");
+    is_to_save(1);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    conns[1] = comes_back(1);
+    ends(1, MS_OK, "");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* ---- in a dynamic cluster ---------------------------------------------------------------------
+ */
+
+/* All its ranks are somebody's, but for the one that is lost, and its process may come back. */
+START_TEST(in_a_dynamic_cluster_the_process_of_a_lost_rank_is_not_extra)
+{
+    start(SCHED_DYNAMIC, 2);
+    conns[0] = dynamic_worker("a", 1, "h", 2);
+    conns[1] = dynamic_worker("b", 2, "h", 2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 2, 0);
+    ends(1, MS_OK, "");
+    cannot_save(0);
+    is_to_save(1);
+    fix_close(conns[0]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    fix_refused(dynamic_worker("c", 3, "h", 2), MS_E_REFUSED, "worker c is extra");
+    conns[0] = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("a", 1);
+    msg.worker_num = 2;
+    msg.job_json.data = (uint8_t *)"{}";
+    msg.job_json.len = 2;
+    msg.job = msg.generation = 1;
+    msg.running = 1;
+    msg.step = 120;
+    fix_say(conns[0], MS_MSG_REGISTER, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_REGISTERED));
+    cannot_save(0);
+    cannot_save(1);
+    fix_job_is(1, "RUNNING", "no rank can save the weights");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sched_called_off");
+    TCase *t = tcase_create("called_off");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, where_no_node_comes_for_who_was_lost_before_it_saved_the_others_do);
+    tcase_add_test(t, so_do_they_where_that_would_fail_the_job_first);
+    tcase_add_test(t, where_rank_0_hangs_and_no_node_comes_for_another_one_the_last_one_saves);
+    tcase_add_test(t, no_rank_that_trains_for_itself_is_passed_over_or_done_without);
+    tcase_add_test(t, nor_is_rank_0);
+    tcase_add_test(t, nor_after_a_restart);
+    tcase_add_test(t, after_a_restart_in_the_middle_of_that_they_end_without_as_well);
+    tcase_add_test(t, where_rank_0_had_saved_the_job_has_succeeded);
+    tcase_add_test(t, who_ends_later_than_that_ends_the_job);
+    tcase_add_test(t, who_comes_back_meanwhile_and_has_ended_counts);
+    tcase_add_test(t, who_comes_back_after_that_and_hangs_is_not_waited_for);
+    tcase_add_test(t, a_node_that_comes_in_time_has_the_rank);
+    tcase_add_test(t, who_ends_while_a_node_is_looked_for_can_save);
+    tcase_add_test(t, a_cancel_then_has_all_try_once_more);
+    tcase_add_test(t, who_was_to_take_the_rank_is_lost_before_all_are_ready);
+    tcase_add_test(t, so_is_rank_0_and_another_one_that_stands_there_saves);
+    tcase_add_test(t, who_holds_less_than_the_last_step_is_let_go);
+    tcase_add_test(t, who_comes_back_to_that_stands_there_too);
+    tcase_add_test(t, who_hangs_in_a_round_is_not_waited_for);
+    tcase_add_test(t, a_newcomer_has_its_time_to_get_ready);
+    tcase_add_test(t, a_rank_that_is_lost_once_too_often_is_not_missed);
+    tcase_add_test(t, where_nobody_else_has_made_the_last_step_it_fails_the_job);
+    tcase_add_test(t, what_was_known_of_the_ranks_is_known_after_a_restart);
+    tcase_add_test(t, a_start_and_a_round_say_it_to_the_next_scheduler);
+    tcase_add_test(t, who_was_asked_to_save_and_is_lost_is_asked_anew);
+    tcase_add_test(t, in_a_dynamic_cluster_the_process_of_a_lost_rank_is_not_extra);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}
