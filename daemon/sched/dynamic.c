@@ -179,6 +179,13 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
     }
     const bool has_room =
         !known && n_workers(s) < s->cfg.worker_num && recover_has_room(s, info->node_id);
+    if (!known && !has_room && s->topo == TOPO_INITIALIZED && recover_has_room(s, info->node_id) &&
+        formers_yield(s)) {
+        return emit_text(s,
+                         "worker %s comes a moment too soon: the process that has its place keeps "
+                         "the state of another rank, and lets go of it now; start it again",
+                         info->node_id);
+    }
     if (!known && s->topo != TOPO_INITIALIZING && !has_room) { /* whatever it claims */
         return emit_text(s, "worker %s is extra: all %u ranks are taken, and the job has started",
                          info->node_id, s->cfg.worker_num);

@@ -111,10 +111,7 @@ bool run_is_last_copy(const struct run *run, uint32_t rank)
 /* It knows no newer generation, and would not obey. */
 static void keep(struct run *run, struct former *former, struct hold *hold)
 {
-    if (hold->heard != 0) {
-        hold->generation = hold->heard;
-        hold->heard = 0;
-    }
+    hold_settle(hold);
     hold->keeps = run;
     former->hold = hold;
 }
@@ -422,6 +419,7 @@ void former_said(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
 {
     struct run *run = hold->keeps;
     hold->has_said = true;
+    save_note_last_step(run, hold->node, msg);
     if (save_has_ended(hold->node, msg)) { /* it is done, and keeps it until it hears Stop */
         return;
     }
@@ -479,6 +477,14 @@ static bool spare_enough(struct sched *s, struct run *run)
     return lacking == 0;
 }
 
+static void spare(struct sched *s, struct run *run, const struct former *former, const char *text)
+{
+    emit_log(s, MS_LOG_NOTICE, "job.state_let_go job=%llu rank=%u node=%s: for the job lacks it",
+             (unsigned long long)run->job->id, former->rank, emit_quote(s, former->node_id));
+    let_go(s, run, former, MS_E_ABORTED, text);
+    run->spare_ms = after_ms(s, MS_FORMER_SPARE_MS); /* until it is idle, or gone */
+}
+
 void formers_spare(struct sched *s, struct run *run)
 {
     if (run->n_formers == 0 || s->mode->by_hand || s->now.mono_ms < run->spare_ms ||
@@ -494,13 +500,38 @@ void formers_spare(struct sched *s, struct run *run)
         const bool goes = former->is_spared && is_enough;
         former->is_spared = false;
         if (goes) {
-            emit_log(
-                s, MS_LOG_NOTICE, "job.state_let_go job=%llu rank=%u node=%s: for the job lacks it",
-                (unsigned long long)run->job->id, former->rank, emit_quote(s, former->node_id));
-            let_go(s, run, former, MS_E_ABORTED, text);
-            run->spare_ms = after_ms(s, MS_FORMER_SPARE_MS); /* until it is idle */
+            spare(s, run, former, text);
         }
     }
+}
+
+/* Another process has its rank, or is to have it again before. */
+static bool is_behind_another(const struct run *run, const struct former *former)
+{
+    bool is = former->hold != NULL && !is_vacant(run, former->rank);
+    for (const struct former *first = run->formers; former->hold != NULL && !is; first++) {
+        if (first == former) {
+            return false;
+        }
+        is = first->hold != NULL && first->rank == former->rank;
+    }
+    return is;
+}
+
+bool formers_yield(struct sched *s)
+{
+    for (struct list *at = s->recovering.next; at != &s->recovering; at = at->next) {
+        struct run *run = list_item(at, struct run, recovering);
+        const bool may = s->now.mono_ms >= run->spare_ms && run->n_in[RANK_MISSING] == 0;
+        for (uint32_t i = run->n_formers; may && i > 0; i--) {
+            const struct former *former = &run->formers[i - 1];
+            if (is_behind_another(run, former) && n_others(run, former) > 0) {
+                spare(s, run, former, "its job lacks a node, which may take its place");
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 void formers_release(struct sched *s, struct run *run, int code, const char *text)

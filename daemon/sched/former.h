@@ -41,6 +41,9 @@ bool former_forget(struct run *run, const struct node *node);
  * have its own rank again, nor where it ends with that. Two others hold what it does; one, where it
  * lacks something of its own, or nodes have not come within a lease. */
 void formers_spare(struct sched *s, struct run *run);
+/* In a dynamic cluster a process is turned away, and the place that it should have is one's whose
+ * rank another one has: that one lets go, and ends. True: one does. */
+bool formers_yield(struct sched *s);
 /* A restart knows of some that are not there yet, and nobody else holds the state. */
 bool formers_are_awaited(const struct sched *s, const struct run *run);
 void formers_expect(struct run *run, int64_t until_ms); /* after it */

@@ -524,8 +524,15 @@ static bool is_let_go_early(const struct model *m, const struct m_job *job,
                             const struct m_former *former)
 {
     const uint32_t n = n_others(job, former);
-    return m->w->mode == SCHED_DYNAMIC || (m->mono < job->spare_at && job->let_go_at != m->mono) ||
-           n < (m->mono < job->wants_until && !m_is_worn(m, job, former) ? 2U : 1U);
+    const bool is_soon = m->mono < job->spare_at && job->let_go_at != m->mono;
+    if (m->w->mode == SCHED_DYNAMIC) { /* for a process that was turned away in this event */
+        bool is_behind = !job->ranks[former->rank].vacant;
+        for (uint32_t i = 0; !is_behind && &job->formers[i] != former; i++) {
+            is_behind = job->formers[i].here && job->formers[i].rank == former->rank;
+        }
+        return is_soon || n < 1 || !is_behind || m->event->kind == SCHED_EV_TIME;
+    }
+    return is_soon || n < (m->mono < job->wants_until && !m_is_worn(m, job, former) ? 2U : 1U);
 }
 
 /* "job.state_let_go job=3 rank=1 node=w2": it may have any rank of it, then. */
@@ -555,7 +562,7 @@ void m_state_let_go(struct model *m, const char *log)
                  id);
         return;
     }
-    if (job->let_go_at != m->mono && !would_do(m, job, true)) {
+    if (m->w->mode != SCHED_DYNAMIC && job->let_go_at != m->mono && !would_do(m, job, true)) {
         sim_fail(m->w, "model: node %s lets go of the state of job %llu, which cannot run with it",
                  node, id);
     }
