@@ -1374,6 +1374,16 @@ static bool is_told_again(struct model *m, const struct m_stop *heard)
     return is;
 }
 
+/* It was to save in the place of one that was lost, and was lost in the same event itself. */
+static bool was_asked_too_late(const struct model *m, const struct m_stop *heard)
+{
+    bool is_here = false;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        is_here = is_here || m->nodes.at[i].conn == heard->conn;
+    }
+    return heard->saves && heard->code == MS_OK && !is_here;
+}
+
 /* Who had to hear Stop did, with the code and the words of the end; and nobody else. */
 static void judge_stops(struct model *m)
 {
@@ -1397,7 +1407,7 @@ static void judge_stops(struct model *m)
         }
         if (j < m->stops.n) {
             m->stops.at[j] = m->stops.at[--m->stops.n];
-        } else if (is_told_again(m, heard)) {
+        } else if (is_told_again(m, heard) || was_asked_too_late(m, heard)) {
             continue;
         } else if (heard->job != 0 || m->w->mode != SCHED_DYNAMIC) {
             sim_fail(m->w,
