@@ -2,6 +2,7 @@
 #include "cli/fetch.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/metrics.h"
 #include "cli/own_dir.h"
 #include "cli/weights.h"
 #include "proto/clock.h"
@@ -29,7 +30,9 @@ struct fetch_run {
     int has_ended; /* the job: what is not there will not come */
     char state[16];
     uint32_t workers;
-    int is_good;  /* it succeeded: everything is there */
+    int is_good; /* it succeeded: everything is there */
+    int resumes; /* ... from a checkpoint of another training: its metrics begin behind that */
+    uint64_t steps;
     int made_dir; /* by us: goes again where nothing comes into it */
     int force;
     json_t *files, *missing; /* NULL: for people */
@@ -134,6 +137,37 @@ static int check_weights(struct fetch_run *run, const struct fetch_result *got, 
         rc == MS_OK ? hex : "unknown", got->node_id);
 }
 
+/* Those of steps that another node wrote, or for which its disk had no room, are not in the file:
+ * of what came that is no failure, and a word. */
+static void check_metrics(struct fetch_run *run)
+{
+    char path[64 + DOWNLOAD_NAME_MAX];
+    char text[MS_TEXT_MAX];
+    char a[CLI_FORMAT_MAX];
+    char b[CLI_FORMAT_MAX];
+    char c[CLI_FORMAT_MAX];
+    struct cli_metrics metrics;
+    uint64_t first = 0;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", run->dir_fd, run->name);
+    if (run->steps == 0 || cli_metrics_read(path, &metrics, NULL) != MS_OK) {
+        return;
+    }
+    uint64_t n = run->resumes ? 0 : cli_metrics_lacks(&metrics, 1, &first);
+    if (metrics.last_step > 0 && metrics.last_step < run->steps) {
+        first = n > 0 ? first : metrics.last_step + 1;
+        n += run->steps - metrics.last_step;
+    }
+    cli_metrics_free(&metrics);
+    if (n > 0) {
+        snprintf(text, sizeof(text),
+                 "%.120s/%s has no line of %s of %s steps, the first is %s: another node wrote "
+                 "them, or its disk had no room",
+                 run->dir, run->name, cli_format_count(a, n), cli_format_count(b, run->steps),
+                 cli_format_count(c, first));
+        tell_bad(run, MS_OK, text, 0);
+    }
+}
+
 /* counts: that it is missing is a failure. Returns below 0 where nothing more can come. */
 static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int counts)
 {
@@ -150,6 +184,9 @@ static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int c
         if (what == MS_FETCH_WEIGHTS && run->weights_sha256[0] != '\0' &&
             check_weights(run, &got, &err) != MS_OK) {
             tell_bad(run, err.code, err.text, 1);
+        }
+        if (what == MS_FETCH_METRICS) {
+            check_metrics(run);
         }
         return cli_check_output(run->cli->out, &run->err);
     }
@@ -184,6 +221,8 @@ static int judge_job(struct fetch_run *run, const Ms__JobInfo *job, struct ms_er
     run->workers = job->workers;
     run->is_good = cli_job_status(job) == 0;
     run->has_ended = job->ended_ms > 0;
+    run->steps = job->steps;
+    run->resumes = memmem(job->job_json.data, job->job_json.len, "\"resume\":", 9) != NULL;
     snprintf(run->state, sizeof(run->state), "%s", job->state);
     snprintf(run->weights_sha256, sizeof(run->weights_sha256), "%s", job->weights_sha256);
     if (job->generation > 0) {

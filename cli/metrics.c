@@ -15,6 +15,7 @@
 enum {
     LINE_MAX_BYTES = 4096,    /* ours have 300 */
     FILE_MAX_BYTES = 1 << 30, /* three million steps; a sparse file may claim more */
+    SEEN_MAX_BYTES = 1 << 20, /* of eight million steps it is known whether they have a line */
 };
 
 static int reserve(struct cli_metrics *m, size_t *max)
@@ -57,11 +58,33 @@ static void add_up(struct cli_metrics *m, double samples_per_s, double step_ms)
     }
 }
 
-static void note_step(struct cli_metrics *m, const json_t *object)
+/* False: no memory. */
+static int note_seen(struct cli_metrics *m, uint64_t step)
+{
+    const size_t byte = (size_t)(step / 8);
+    if (step / 8 >= SEEN_MAX_BYTES) {
+        return 1;
+    }
+    if (byte >= m->n_seen) {
+        const size_t n = byte + 1 > 2 * m->n_seen ? byte + 1 : 2 * m->n_seen;
+        uint8_t *seen = (uint8_t *)realloc(m->seen, n);
+        if (seen == NULL) {
+            return 0;
+        }
+        memset(seen + m->n_seen, 0, n - m->n_seen);
+        m->seen = seen;
+        m->n_seen = n;
+    }
+    m->seen[byte] |= (uint8_t)(1U << step % 8);
+    return 1;
+}
+
+static int note_step(struct cli_metrics *m, const json_t *object)
 {
     const json_t *step = json_object_get(object, "step");
     const json_int_t number = json_is_integer(step) ? json_integer_value(step) : 0;
     m->last_step = number > 0 && (uint64_t)number > m->last_step ? (uint64_t)number : m->last_step;
+    return number <= 0 || note_seen(m, (uint64_t)number);
 }
 
 /* It is the last: what comes behind it takes it back. */
@@ -92,7 +115,7 @@ static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t
             m->step_ms[m->n] = number(object, "step_ms");
             add_up(m, number(object, "samples_per_s"), m->step_ms[m->n]);
             m->n++;
-            note_step(m, object);
+            good = note_step(m, object);
         }
     }
     json_decref(object);
@@ -153,8 +176,21 @@ int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *e
     return MS_OK;
 }
 
+uint64_t cli_metrics_lacks(const struct cli_metrics *metrics, uint64_t from, uint64_t *ret)
+{
+    const uint64_t known = 8 * (uint64_t)metrics->n_seen;
+    uint64_t n = 0;
+    for (uint64_t step = from; step < metrics->last_step && step < known; step++) {
+        if ((metrics->seen[step / 8] & 1U << step % 8) == 0 && n++ == 0) {
+            *ret = step;
+        }
+    }
+    return n;
+}
+
 void cli_metrics_free(struct cli_metrics *metrics)
 {
+    free(metrics->seen);
     free(metrics->loss);
     free(metrics->step_ms);
     memset(metrics, 0, sizeof(*metrics));

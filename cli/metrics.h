@@ -16,6 +16,8 @@ struct cli_metrics {
     /* of all steps, also of those that are not kept; no evaluations */
     size_t n_steps;
     uint64_t last_step; /* the highest; 0: none has a number */
+    uint8_t *seen;      /* owned: bit n of byte m says that step 8 m + n has a line ... */
+    size_t n_seen;      /* ... so many bytes; of steps behind them nothing is known */
     double samples, seconds;
     /* what the training's end wrote as the last line; 0: it is not there */
     uint64_t done_steps;
@@ -25,6 +27,8 @@ struct cli_metrics {
 /* Reads the steps of a file, and its last line; others (evaluations, a torn one) are passed over.
  * Free with cli_metrics_free. */
 int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *err);
+/* How many steps of from (1 or more) to last_step have no line, and the first of them in *ret. */
+uint64_t cli_metrics_lacks(const struct cli_metrics *metrics, uint64_t from, uint64_t *ret);
 void cli_metrics_free(struct cli_metrics *metrics);
 
 /* Median of n values (n > 0), which one slow first step does not move. Sorts a copy; NaN without

@@ -172,6 +172,13 @@ static uint64_t cut_off_at(const Ms__JobInfo *job, const struct cli_metrics *met
     return metrics->last_step < last_step(job, metrics, facts) ? metrics->last_step : 0;
 }
 
+/* How many steps have no line in front of the last one that has, and the first of them. */
+static uint64_t lacks(const struct cli_metrics *metrics, const struct cli_run_facts *facts,
+                      uint64_t *ret)
+{
+    return cli_metrics_lacks(metrics, is_resumed(facts) ? facts->resumed_step + 1 : 1, ret);
+}
+
 /* Samples of a step by the metrics, or from what rank 0 said last. */
 static double samples_of_step(const Ms__JobInfo *job, const struct cli_metrics *metrics)
 {
@@ -186,8 +193,10 @@ struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metr
 {
     const uint64_t to_step = cut_off_at(job, metrics, facts);
     const int is_counted = job->steps > 0 && job->seconds > 0;
+    uint64_t first = 0;
+    const int has_all = to_step == 0 && lacks(metrics, facts, &first) == 0;
     struct cli_speed speed = {NAN, NAN, NAN, 0, 0, 0};
-    if (metrics->seconds > 0 && (to_step == 0 || !is_counted)) {
+    if (metrics->seconds > 0 && (has_all || !is_counted)) {
         speed.of_run = 1;
         speed.to_step = to_step;
         speed.samples_per_s = metrics->samples / metrics->seconds;
@@ -382,6 +391,13 @@ static void print_metrics(FILE *out, const Ms__JobInfo *job, const struct cli_me
                 cli_format_count(a, metrics->last_step), cli_format_count(b, last),
                 why_cut_off(job, facts, last - told, why, sizeof(why)));
     }
+    uint64_t first = 0;
+    const uint64_t n = lacks(metrics, facts, &first);
+    if (n > 0) {
+        fprintf(out, "              %s step%s in front of it ha%s no line, the first is %s\n",
+                cli_format_count(a, n), n == 1 ? "" : "s", n == 1 ? "s" : "ve",
+                cli_format_count(b, first));
+    }
 }
 
 static void print_files(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
@@ -484,6 +500,8 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
         put_path(object, "weights", facts->run_dir, "weights.safetensors");
         put_path(object, "metrics", facts->run_dir, "metrics.jsonl");
         put_count(object, "metrics_step", metrics.last_step);
+        uint64_t first = 0;
+        put_count(object, "metrics_lacking", lacks(&metrics, facts, &first));
         cli_checkpoints_json(object, facts);
         put_resumed(object, facts);
     }

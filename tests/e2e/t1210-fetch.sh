@@ -54,6 +54,15 @@ j = json.load(sys.stdin); print(j["files"][0]["sha256"], j["missing"])'; }
 ok "--json names the digest" same "$(sha256sum <"$DIR0/weights.safetensors" | cut -c -64) []" "$(sums)"
 ok "--only brought the weights alone" same weights.safetensors "$(ls "$T/json")"
 
+# ---- lines that another node wrote, or for which there was no room
+cp "$DIR0/metrics.jsonl" "$T/whole"
+sed -i '/"step": *2[,}]/d; /"step":2[,}]/d' "$DIR0/metrics.jsonl"
+ok "metrics with a hole come" status 0 as alice fetch --only metrics -o "$T/hole" 1
+rm -r "$T/hole"
+ok "and that is said" says "metrics.jsonl has no line of 1 of " as alice fetch --only metrics -o "$T/hole" 1
+ok "with the first of them" says "the first is 2: another node wrote them" as alice fetch --force --only metrics -o "$T/hole" 1
+cp "$T/whole" "$DIR0/metrics.jsonl"
+
 # ---- what was changed since is not the job's
 cp "$DIR0/weights.safetensors" "$T/honest"
 python3 -c 'import sys

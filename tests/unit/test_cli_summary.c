@@ -642,6 +642,36 @@ static void put_metrics(const char *root, int first, int last)
     fclose(file);
 }
 
+/* The disk was full for some time, and the process that kept them for it is gone. */
+START_TEST(metrics_with_a_hole_are_told)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    put_metrics(root, 1, 1107);
+    put_metrics(root, 1675, 2814);
+    job.steps = 2814;
+    job.seconds = 28.14;
+
+    char *text = text_of(&facts);
+    ck_assert_msg(strstr(text, "567 steps in front of it have no line, the first is 1,108\n") !=
+                      NULL,
+                  "%s", text);
+    ck_assert_msg(strstr(text, "10.0 ms a step") != NULL, "%s", text); /* the job's, not theirs */
+    free(text);
+    json_t *object = cli_summary_json(&job, NULL, NULL, &facts);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "metrics_lacking")), 567);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "metrics_step")), 2814);
+    json_decref(object);
+
+    put_metrics(root, 1108, 1673); /* trained again, and one is lacking still */
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "1 step in front of it has no line, the first is 1,674\n") != NULL,
+                  "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
 /* The disk was full to the end, and the log on it may say why, or not. */
 START_TEST(metrics_that_end_before_the_job_are_told)
 {
@@ -674,6 +704,7 @@ START_TEST(metrics_that_end_before_the_job_are_told)
     put_metrics(root, 1504, 1600);
     text = text_of(&facts);
     ck_assert_msg(strstr(text, "its last step") == NULL, "%s", text);
+    ck_assert_msg(strstr(text, "no line") == NULL, "%s", text);
     free(text);
     test_dir_remove(root);
 }
@@ -1028,6 +1059,7 @@ int main(void)
     tcase_add_test(tc, a_checkpoint_that_could_not_be_written_is_told);
     tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
     tcase_add_test(tc, metrics_that_end_before_the_job_are_told);
+    tcase_add_test(tc, metrics_with_a_hole_are_told);
     tcase_add_test(tc, metrics_that_end_early_do_not_give_the_speed_of_the_job);
     tcase_add_test(tc, a_resumed_job_that_was_stopped_tells_the_time_of_its_whole_training);
     tcase_add_test(tc, the_digest_of_what_a_stopped_run_has_saved_is_told);
