@@ -179,18 +179,20 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
     }
     const bool has_room =
         !known && n_workers(s) < s->cfg.worker_num && recover_has_room(s, info->node_id);
-    if (!known && !has_room && s->topo == TOPO_INITIALIZED && recover_has_room(s, info->node_id) &&
-        formers_yield(s)) {
+    text = spec_refusal(s, info, msg);
+    const bool may_yield = !known && !has_room && s->topo == TOPO_INITIALIZED && text == NULL;
+    if (may_yield && recover_has_room(s, info->node_id) && formers_yield(s)) {
         return emit_text(s,
                          "worker %s comes a moment too soon: the process that has its place keeps "
-                         "the state of another rank, and lets go of it now; start it again",
+                         "the state of another rank, and lets go of it now; start it again in some "
+                         "seconds",
                          info->node_id);
     }
     if (!known && s->topo != TOPO_INITIALIZING && !has_room) { /* whatever it claims */
         return emit_text(s, "worker %s is extra: all %u ranks are taken, and the job has started",
                          info->node_id, s->cfg.worker_num);
     }
-    return spec_refusal(s, info, msg);
+    return text;
 }
 
 /* It outlives its scheduler, and whoever began one in its place by mistake may still begin the

@@ -275,6 +275,10 @@ static const char *run_reason(struct sched *s, const struct job *job)
             s, MS_REASON_ALL_MADE "; waits for %s to end: no lost rank is replaced any more",
             ranks_in(s, job, RANK_TRAINING));
     }
+    if (job->state == JOB_RUNNING && run->n_in[RANK_LOST] > 0) {
+        return emit_text(s, "lost, and not replaced, for nothing is left for it to make: %s",
+                         ranks_in(s, job, RANK_LOST));
+    }
     if (recover_n_vacant(run) > 0) {
         const char *head = "";
         if (save_can_do_without(run, job->workers)) {

@@ -320,6 +320,7 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
 {
     struct run *run = job->run;
     const bool was_there = !run->members[rank].unheard;
+    const bool was_newcomer = is_newcomer(job, rank);
     text = emit_text(s, "%s", text); /* it may live in what goes */
     note_loss(s, job, rank, fault, false, text);
     gather_losses(s, run);
@@ -329,7 +330,10 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
                (s->mode->by_hand && (fault == FAULT_MESH || !run->members[rank].has_state))) {
         pause_tries(s, run, rank);
     }
+    const int64_t without_ms = run->without_ms;
     stand_still(s, job, was_there, text); /* after it: nobody may be missing any more */
+    run->without_ms = was_newcomer ? without_ms : run->without_ms; /* it was none that ends */
+    arm_round(s, run);
 }
 
 bool recover_stops(const struct sched *s, const struct job *job, enum fault fault)
@@ -378,7 +382,8 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
                          const char *text)
 {
     struct run *run = job->run;
-    text = emit_text(s, "%s", text); /* it may live in what goes */
+    const bool goes_on = save_goes_on_without(run, rank); /* else it is lost once too often */
+    text = emit_text(s, "%s", text);                      /* it may live in what goes */
     note_loss(s, job, rank, fault, true, text);
     complaint_forget(s, run);
     if (!has(fault, AGAIN)) {
@@ -388,7 +393,7 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
         timer_stop(s, &run->adopt);
     }
     watch_stir(s, job);
-    if (run->called_off || (save_is_at_end(run) && run->unsaved)) { /* last: the job may end */
+    if (goes_on) { /* last: the job may end */
         save_lost(s, run, rank);
     } else {
         save_call_off(s, job);

@@ -229,6 +229,7 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     member->ready_in = hold->generation;
     member->step = msg->step;
     note_state(run, hold->rank, msg);
+    run->last_step = msg->steps_total > run->last_step ? msg->steps_total : run->last_step;
     rank_set(run, hold->rank, RANK_ON_READY);
     if (run->n_formers > 0) { /* a round may have waited for who holds the state */
         s->due |= DUE_PLACE;
@@ -276,6 +277,16 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
 /* ---- done ---------------------------------------------------------------------------------------
  */
 
+/* Whose steps and time are the job's. */
+static uint32_t ender(const struct run *run)
+{
+    uint32_t rank = run->members[0].state == RANK_DONE ? 0 : run->saver;
+    for (uint32_t n = 0; run->members[rank].state != RANK_DONE && n < run->job->workers; n++) {
+        rank = n;
+    }
+    return rank;
+}
+
 void run_all_done(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
@@ -297,8 +308,7 @@ void run_all_done(struct sched *s, struct job *job)
         save_ask(s, job);
         return;
     }
-    const bool first_is_done = run->members[0].state == RANK_DONE;
-    const struct member *first = &run->members[first_is_done ? 0 : run->saver];
+    const struct member *first = &run->members[ender(run)];
     job->steps = first->steps;
     job->seconds = first->seconds;
     const char *text =
@@ -307,7 +317,7 @@ void run_all_done(struct sched *s, struct job *job)
                   (unsigned long long)job->steps, job->steps == 1 ? "" : "s");
     text = save_end(s, run, text);
     ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256),
-                 run->members[run->saver].weights_sha256);
+                 (run->saver != 0 ? &run->members[run->saver] : first)->weights_sha256);
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), first->plan_sha256);
     job_end(s, job, JOB_ON_SUCCESS, MS_OK, text);
 }
@@ -432,9 +442,10 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         save_look(s, run);
         watch_stir(s, job);
         stop_settle(s, job);
-    } else if (run->complaint.made && (!run->cancelling || run->n_in[RANK_FAILED] > 0)) {
-        run_complaint_timeout(s, run); /* else all did as they were asked to */
+    } else if (run->complaint.made && run->n_in[RANK_FAILED] > 0) {
+        run_complaint_timeout(s, run); /* else all did as they were to */
     } else {
+        complaint_forget(s, run);
         run_all_done(s, job);
     }
 }

@@ -33,7 +33,7 @@ bool save_has_ended(const struct node *node, const Ms__RankDone *msg)
 void save_note_last_step(struct run *run, const struct node *node, const Ms__RankDone *msg)
 {
     if (save_has_ended(node, msg) && msg->steps > run->last_step) {
-        run->last_step = msg->steps;
+        run->last_step = msg->steps; /* of a release that did not say it when it was ready */
     }
 }
 
@@ -65,6 +65,23 @@ static void note_unsaved(struct sched *s, struct job *job)
     }
 }
 
+/* A program without a run directory saves what it likes itself. */
+static bool has_to_save(const struct run *run)
+{
+    return run->members[0].log_path[0] != '\0';
+}
+
+/* Rank 0 has not, and never will by itself. */
+static void note_lacking(struct sched *s, struct job *job)
+{
+    if (has_to_save(job->run)) {
+        stop_note_unkept(s, job->run, 0,
+                         job->run->members[0].state == RANK_LOST ? "nothing, for it is lost"
+                                                                 : "nothing that it has saved");
+        note_unsaved(s, job);
+    }
+}
+
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
 {
     struct run *run = job->run;
@@ -86,6 +103,9 @@ void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDo
 
 void save_by_itself(struct sched *s, struct run *run)
 {
+    for (uint32_t rank = 0; run->called_off && rank < run->job->workers; rank++) {
+        run->members[rank].passed_over = run->members[rank].state == RANK_TRAINING;
+    }
     run->unsaved = run->late_asked = false;
     run->unkept[0] = '\0';
     timer_stop(s, &run->save_again);
@@ -116,7 +136,8 @@ bool save_all_are_done(const struct run *run)
 
 bool save_is_owed(const struct run *run)
 {
-    return save_all_are_done(run) && run->unsaved && run->kept[0] == '\0';
+    const bool has_saved = run->members[0].state == RANK_DONE || !has_to_save(run);
+    return save_all_are_done(run) && run->kept[0] == '\0' && (run->unsaved || !has_saved);
 }
 
 bool save_needs_no(const struct run *run, uint32_t rank)
@@ -229,7 +250,7 @@ static void pass_over(struct sched *s, struct run *run)
                      (unsigned long long)run->job->id, rank, emit_quote(s, text));
         }
     }
-    if (run->members[0].state == RANK_TRAINING && !run->unsaved) {
+    if (run->members[0].state == RANK_TRAINING && !run->unsaved && has_to_save(run)) {
         stop_note_unkept(s, run, 0, text);
         note_unsaved(s, run->job);
     }
@@ -247,7 +268,7 @@ static bool awaits_newcomer(const struct run *run)
 
 void save_round_begins(struct sched *s, struct run *run)
 {
-    if (run->last_step > 0) {
+    if (save_can_do_without(run, run->job->workers)) {
         timer_arm(s, &run->tardy, TIMER_TARDY, after_ms(s, MS_CANCEL_GRACE_MS));
     }
 }
@@ -260,7 +281,7 @@ static void round_is_tardy(struct sched *s, struct run *run)
             save_round_begins(s, run);
         } else if (save_can_do_without(run, run->job->workers)) {
             save_call_off(s, run->job);
-        }
+        } /* else who held the last step is lost */
     }
 }
 
@@ -358,10 +379,16 @@ void save_came_back(struct sched *s, const struct hold *hold)
     }
 }
 
+/* It has all that it was to have, and nobody else needs it. */
+static bool has_ended_for_itself(const struct run *run, uint32_t rank)
+{
+    return run_is_apart(run) && save_is_at_end(run) && run->members[rank].may_save;
+}
+
 bool save_goes_on_without(const struct run *run, uint32_t rank)
 {
-    if (run->called_off) {
-        return save_can_do_without(run, rank);
+    if (run->called_off || has_ended_for_itself(run, rank)) {
+        return save_can_do_without(run, rank) || has_ended_for_itself(run, rank);
     }
     bool all_ended = save_is_at_end(run) && run->unsaved;
     bool has_other = run->kept[0] != '\0';
@@ -378,7 +405,10 @@ bool save_goes_on_without(const struct run *run, uint32_t rank)
 
 void save_lost(struct sched *s, struct run *run, uint32_t rank)
 {
-    save_answered(s, run, rank); /* it never will */
+    save_answered(s, run, rank);                            /* it never will */
+    if (rank == 0 && !run->unsaved && !run_is_apart(run)) { /* it was about to */
+        note_lacking(s, run->job);
+    }
     if (save_all_are_done(run)) {
         run_all_done(s, run->job);
     }
@@ -428,6 +458,7 @@ static void settle(struct sched *s, struct job *job, bool had_time)
             recover_vacate(s, job, rank, text);
         } else if (is_needed && !trains) {
             rank_set(run, rank, RANK_ON_RESUME);
+            member->has_state = true; /* it may have taken it in this round */
         }
         member->passed_over = trains && !is_needed && (had_time || has_saved);
     }
@@ -462,10 +493,7 @@ void save_call_off(struct sched *s, struct job *job)
     const struct member *first = &run->members[0];
     const bool will_say = first->state == RANK_TRAINING && !first->passed_over;
     if (!will_say && (first->state != RANK_DONE || !first->may_save)) {
-        stop_note_unkept(s, run, 0,
-                         first->state == RANK_LOST ? "nothing, for it is lost"
-                                                   : "nothing that it has saved");
-        note_unsaved(s, job);
+        note_lacking(s, job);
     }
     emit_log(s, MS_LOG_NOTICE, "job.called_off job=%llu generation=%llu: all steps are made",
              (unsigned long long)job->id, (unsigned long long)job->generation);

@@ -135,6 +135,8 @@ static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
         arm_grace(s, run); /* what is left of the others' may be nothing */
         tell(s, job, run->members[rank].hold, true);
         watch_stir(s, job);
+    } else if (!timer_is_armed(&run->grace)) { /* others were lost when its time was over, too */
+        arm_grace(s, run);
     }
 }
 
@@ -299,13 +301,15 @@ void run_grace_timeout(struct sched *s, struct run *run)
         stop_look(s, run->job);
         return;
     }
-    if (run->late_asked && n_settled(run) == run->job->workers) { /* its disk may hang */
+    if (run->late_asked) { /* its disk may hang */
         run->late_asked = false;
         run->members[run->late_saver].may_save = false;
         stop_note_unkept(s, run, run->late_saver,
                          emit_text(s, "nothing in %d s", MS_CANCEL_GRACE_MS / 1000));
-        stop_over(s, run->job);
-        return;
+        if (n_settled(run) == run->job->workers) {
+            stop_over(s, run->job);
+            return;
+        }
     }
     if (pass_over(s, run->job)) {
         return;

@@ -391,6 +391,7 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         member->has_state = true;
         emit_log(s, MS_LOG_NOTICE, "job.rank_back job=%llu rank=%u node=%s: with all that it holds",
                  (unsigned long long)job->id, claim->rank, emit_quote(s, node->info.node_id));
+        save_came_back(s, member->hold);
         save_look(s, job->run);
         watch_stir(s, job);
         return true;

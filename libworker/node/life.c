@@ -160,6 +160,7 @@ void life_take_next(struct life *life)
     life->has_plan = life->next.has_plan;
     life->at_step = life->next.at_step;
     life->saves = life->next.saves;
+    life->ends = life->next.ends;
     life->has_obeyed = life->has_trained = life->has_saved = life->is_late = 0;
     begin_next(life, LIFE_ASSIGN);
     if (life->next.stands && life->state == LIFE_PLANNING) {
@@ -173,6 +174,7 @@ void life_adopt_next(struct life *life)
     life->recovers = life->next.recovers;
     life->at_step = life->next.at_step | (life->at_step && !life->is_late);
     life->saves = life->next.saves | (life->saves && !life->is_late);
+    life->ends = life->next.ends;
     life->has_saved = life->is_late = 0;
     begin_next(life, LIFE_GO_ON);
     if (life->next.stands && life->state == LIFE_PULLING) { /* nothing of it has begun */

@@ -72,7 +72,8 @@ struct life_input {
     int recovers;             /* ASSIGN: its job replaces ranks that are lost */
     int saves;  /* AT_STEP: it saves what it holds, for rank 0 is lost; DONE: it has saved that;
                    LEAVE: rank 0 saves first what it holds, for there is no scheduler to decide */
-    int stands; /* ... no Start and no step follow: it stops where it stands */
+    int stands; /* ... no Start and no step follow: it stops where it stands; with code 0 all steps
+                   are made */
     int code;   /* enum ms_code; not 0 of FAILED, PEER, UNFIT and LOST; LEAVE needs none */
     int anew;   /* FAILED: the next process could serve it */
     const char *text; /* borrowed for the call; NULL: "" */
@@ -100,6 +101,7 @@ struct life {
     int is_held;     /* HOLDING: the trainer has not come back yet from what LIFE_HOLD gave up */
     int at_step;     /* asked to stop after the step ... */
     int saves;       /* ... and, if it holds, to save in the place of rank 0 ... */
+    int ends;        /* ... which was the last one: no evaluation behind it is waited for */
     int has_saved;   /* ... which it has, with its end */
     int is_late;     /* ... asked after its end: a generation that follows knows nothing of it */
     int is_said, is_released, is_out; /* FINISHING: our last word, the scheduler's, our traces */
@@ -107,7 +109,7 @@ struct life {
         uint64_t job, generation; /* of the Assign that is kept; 0: none */
         uint32_t rank;
         uint32_t plan_from;
-        int recovers, has_plan, at_step, saves, stands;
+        int recovers, has_plan, at_step, saves, stands, ends;
         int is_stopped;              /* or given two plans */
         struct life_verdict verdict; /* of that */
     } next;

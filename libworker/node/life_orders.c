@@ -47,6 +47,7 @@ static void keep(struct life *life, const struct life_input *input)
     life->next.recovers = input->recovers;
     life->next.has_plan = input->plan_from == MS_PLAN_OWN;
     life->next.at_step = life->next.saves = life->next.stands = life->next.is_stopped = 0;
+    life->next.ends = 0;
 }
 
 static int go_on(struct life *life, const struct life_input *input)
@@ -153,13 +154,14 @@ int life_on_stop(struct life *life, const struct life_input *input)
 }
 
 /* It ended, and rank 0, which was to save, is lost, or could not, or it is to try again itself:
- * what it ended with it has still, until the last word. It holds that like one that lost a peer,
+ * what it ended with it has still, until the last word (of one that stood after it had taken the
+ * state, too, though it never heard Start). It holds that like one that lost a peer,
  * saves it, and says once more that it is done; not where it has saved it already, for then the
  * scheduler may wait for no other word of it. */
 static int save_after_all(struct life *life, const struct life_input *input)
 {
     const int has_all = life->state == LIFE_FINISHING && life->verdict.code == 0 &&
-                        !life->is_released && life->has_trained && life->recovers &&
+                        !life->is_released && (life->has_trained || life->ends) && life->recovers &&
                         !life->has_saved;
     if (!input->saves || !has_all || input->generation != life->generation) {
         return LIFE_STALE;
@@ -175,6 +177,7 @@ int life_on_at_step(struct life *life, const struct life_input *input)
     if (life->next.generation != 0 && input->generation == life->next.generation) {
         life->next.at_step = 1;
         life->next.saves |= input->saves;
+        life->next.ends |= input->stands && input->code == 0;
         if (input->stands && !life->next.is_stopped) {
             life->next.stands = 1;
             life_judge_stop(&life->next.verdict, input);
@@ -193,6 +196,7 @@ int life_on_at_step(struct life *life, const struct life_input *input)
     struct life_verdict why;
     life->at_step = 1;
     life->saves |= input->saves;
+    life->ends |= input->stands && input->code == 0;
     life_judge_stop(&why, input);
     return LIFE_STEP | (input->stands && life->recovers ? life_stand(life, &why) : 0);
 }

@@ -92,11 +92,16 @@ void rank_stop(struct worker *worker)
 {
     struct ms_err err = {0, ""};
     pthread_mutex_lock(&worker->lock);
-    int saves = worker->rank == 0 || worker->life.saves;
+    const int is_asked = worker->life.saves;
+    const int saves = worker->rank == 0 || is_asked;
+    const int ends = worker->life.ends;
     pthread_mutex_unlock(&worker->lock);
     agent_stir(worker->agent);
     train_unhold(worker->train);
-    int rc = train_stop_here(worker->train, saves, &worker->result, &err);
+    if (ends) {
+        train_skip_evaluation(worker->train);
+    }
+    int rc = train_stop_here(worker->train, is_asked, &worker->result, &err);
     worker_log_unsaved(worker, rc);
     struct life_input end = {.event = rc == 0 ? LIFE_DONE : LIFE_FAILED,
                              .generation = worker->generation,

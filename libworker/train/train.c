@@ -687,21 +687,24 @@ static int fail_placeless(struct ms_err *err)
 }
 
 /* Of a training that has made its steps: the weights. */
-static int keep_end(struct train *train, struct train_result *result, struct ms_err *err)
+static int keep_end(struct train *train, int is_asked, struct train_result *result,
+                    struct ms_err *err)
 {
     train->saves = 1;
     train->run_begun_s = ms_mono_s(); /* it may have waited for long: no time of the training */
     int rc = conclude(train, result, err);
     if (rc < 0 || !has_run_dir(train)) {
-        return rc < 0 ? rc : fail_placeless(err);
+        return rc < 0 ? rc : is_asked ? fail_placeless(err) : 0;
     }
     snprintf(result->kept, sizeof(result->kept),
-             "the weights of step %" PRIu64 ", the last, are saved: %.300s/%s", result->steps,
-             train->cfg.run_dir, TRAIN_WEIGHTS_FILE);
+             "the weights of step %" PRIu64 ", the last, are saved: %.300s/%s%s", result->steps,
+             train->cfg.run_dir, TRAIN_WEIGHTS_FILE,
+             train->has_skipped ? "; the evaluation behind it was not made" : "");
     return 0;
 }
 
-static int keep_here(struct train *train, struct train_result *result, struct ms_err *err)
+static int keep_here(struct train *train, int is_asked, struct train_result *result,
+                     struct ms_err *err)
 {
     train->saves = 1;
     train->stopped = 1;
@@ -716,7 +719,7 @@ static int keep_here(struct train *train, struct train_result *result, struct ms
         return ms_fail(err, kept, "%s", result->kept);
     }
     if (kept == 0 && !has_run_dir(train)) {
-        return fail_placeless(err);
+        return is_asked ? fail_placeless(err) : 0;
     }
     if (kept == 0) {
         snprintf(result->kept, sizeof(result->kept),
@@ -750,7 +753,7 @@ void train_save_owed(struct train *train)
     struct ms_err err = {0, ""};
     char saved[MS_ERR_TEXT_MAX];
     char text[2 * MS_ERR_TEXT_MAX];
-    if (keep_end(train, &result, &err) == 0) {
+    if (keep_end(train, 1, &result, &err) == 0) {
         say_lack(&result);
         train_note(train, result.kept);
         return;
@@ -764,8 +767,17 @@ void train_save_owed(struct train *train)
     train_note(train, text);
 }
 
-int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err)
+void train_skip_evaluation(struct train *train)
 {
+    if (train->progress.step == train->known.steps_total) {
+        train->has_skipped |= train->evaluates;
+        train->evaluates = 0;
+    }
+}
+
+int train_stop_here(struct train *train, int is_asked, struct train_result *ret, struct ms_err *err)
+{
+    const int saves = is_asked || train->cfg.rank == 0;
     const int holds = holds_step(train);
     const int has_ended = holds && has_made_all(train);
     struct train_result result = {
@@ -775,8 +787,8 @@ int train_stop_here(struct train *train, int saves, struct train_result *ret, st
                  train->cfg.rank);
     }
     int rc = !saves || !holds ? 0
-             : has_ended      ? keep_end(train, &result, err)
-                              : keep_here(train, &result, err);
+             : has_ended      ? keep_end(train, is_asked, &result, err)
+                              : keep_here(train, is_asked, &result, err);
     if (rc < 0 && train_check_abort(train, err) < 0) {
         return MS_E_ABORTED;
     }

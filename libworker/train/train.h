@@ -182,9 +182,14 @@ int train_rejoin(struct train *train, const struct train_peers *peers, struct tr
                  struct ms_err *err);
 
 /* Instead of train_rejoin, of a rank that was asked to stop after its step: that which it holds is
- * the last. saves: its state is kept as any stop keeps it, also where this rank is not rank 0; of
- * one that has made all its steps the weights. Needs no peer. */
-int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err);
+ * the last. What rank 0 holds is kept as any stop keeps it; of one that has made all its steps the
+ * weights. is_asked: so is that of this rank, whichever it is, and without a run directory that is
+ * MS_E_IO. Needs no peer. */
+int train_stop_here(struct train *train, int is_asked, struct train_result *ret,
+                    struct ms_err *err);
+/* Before it: behind the last step, where one is due that needs the peers. Its numbers are lacking,
+ * and `kept` of the result says so. */
+void train_skip_evaluation(struct train *train);
 /* After train_abort, by the thread of the steps: the process of this rank leaves its job. Where it
  * is rank 0 and has checkpoints, the step that it holds is saved, for the others may be told to
  * leave, too, and then nobody holds it. What cannot be saved is said by on_note. */

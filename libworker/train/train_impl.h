@@ -73,6 +73,7 @@ struct train {
     struct batch batch; /* of the step in hand; it is released after the step's commit */
     int has_batch;
     int evaluates;           /* the evaluation after the last step is due */
+    int has_skipped;         /* ... and was not made: train_skip_evaluation */
     int stopped;             /* asked to stop at a step boundary, and all ranks agreed */
     double seconds, since_s; /* spent in train_run; the clock at the end of the last step */
     double run_begun_s;      /* ... and when this train_run began */

@@ -537,7 +537,8 @@ bool m_is_missed(const struct m_job *job, const struct m_former *former); /* nob
 bool m_formers_are_awaited(const struct model *m, const struct m_job *job, bool perhaps);
 void m_formers_note(struct model *m, const struct m_node *asked);
 struct m_former *m_claim_is_former(struct model *m, const struct m_conn *conn, bool was_kept);
-void m_former_comes(struct model *m, const struct m_conn *conn, struct m_former *former);
+void m_former_comes(struct model *m, const struct m_conn *conn, struct m_former *former,
+                    bool was_kept);
 void m_formers_stop(struct model *m, struct m_job *job, const struct m_stop *stop);
 void m_former_said(struct model *m, struct m_former *former, const Ms__RankDone *msg);
 void m_rank_yields(struct model *m, const char *log); /* if it says so */

@@ -375,9 +375,11 @@ struct m_former *m_claim_is_former(struct model *m, const struct m_conn *conn, b
     return NULL;
 }
 
-void m_former_comes(struct model *m, const struct m_conn *conn, struct m_former *former)
+void m_former_comes(struct model *m, const struct m_conn *conn, struct m_former *former,
+                    bool was_kept)
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
+    former->said = former->said && was_kept; /* else it says so again */
     former->here = true;
     former->step = conn->claim_step > former->step ? conn->claim_step : former->step;
     former->has_state = former->has_state || conn->claim_runs || conn->claim_step > 0;

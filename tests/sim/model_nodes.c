@@ -504,11 +504,12 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         if (m_is_at_end(m_job_find(m, conn->claim.job))) { /* it says again how it ended */
             given_up->has_state = given_up->started = given_up->ready = true;
             given_up->has_plan = given_up->may_lack_plan = false;
+            m_saver_came_back(m, m_job_find(m, conn->claim.job), conn->claim.rank);
         } else {
             m_stands_still(m, m_job_find(m, conn->claim.job));
         }
     } else if (conn->claim.job != 0 && !lets_go && m_claim_is_former(m, conn, was_kept) != NULL) {
-        m_former_comes(m, conn, m_claim_is_former(m, conn, was_kept));
+        m_former_comes(m, conn, m_claim_is_former(m, conn, was_kept), was_kept);
     } else if (conn->claim.job != 0) {
         claim_is_not_ours(m, conn);
     }

@@ -41,6 +41,8 @@ void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg)
         r->ready_in = msg->generation;
         r->step = msg->step;
         r->ready_step = msg->step;
+        m_job_find(m, msg->job)->last_step =
+            msg->steps_total > job->last_step ? msg->steps_total : job->last_step;
         memset(r->ready_digest, 0, sizeof(r->ready_digest));
         if (msg->state_digest.len > 0) {
             memcpy(r->ready_digest, msg->state_digest.data, msg->state_digest.len);
@@ -191,7 +193,7 @@ static bool all_are_done(const struct m_job *job)
 /* Rank 0 could not, and nobody else has. */
 static bool owes_weights(const struct m_job *job)
 {
-    return all_are_done(job) && job->unsaved && job->kept[0] == '\0';
+    return all_are_done(job) && (job->unsaved || !job->ranks[0].done) && job->kept[0] == '\0';
 }
 
 /* All its steps, and not what it was to save: of a job that recovers no failure. */
@@ -313,6 +315,10 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     if (msg->rank == 0 && is_well && !unsaved && !r->tried) { /* as it was to, however late */
         job->unsaved = job->late_asked = false;
         job->save_again_at = SIM_NEVER;
+        for (uint32_t rank = 0; job->called_off && rank < job->workers; rank++) {
+            struct m_rank *other = &job->ranks[rank];
+            other->passed_over = !other->vacant && !other->done;
+        }
     }
     r->gives_up = m_is_recoverable(m, job) && !stops_at_step(job) && !is_well &&
                   (node->leaving || is_second_hand(msg->code) || is_short);
@@ -321,6 +327,9 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     r->complains = is_second_hand(r->code) && !stops_at_step(job) && !r->leaving && !r->gives_up;
     if (r->complains) {
         complain(m, job, msg->rank, msg->rank);
+    }
+    if (all_are_done(job) && !r->complains) { /* whatever was said of one of them */
+        m_complaints_forget(job);
     }
     if (stops_at_step(job) && job->state == JOB_RECOVERING && n_over(job) == 1 &&
         job->workers > 1) {
@@ -629,6 +638,12 @@ static void judge_causes(struct model *m, const struct m_job *job, const char *r
     }
 }
 
+static bool tardy_is_due(const struct model *m, const struct m_job *job)
+{
+    return m->event->kind == SCHED_EV_TIME && job->tardy_at != SIM_NEVER &&
+           m->mono >= job->tardy_at;
+}
+
 /* Why the plan itself ended it. */
 static bool plan_explains(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
@@ -660,8 +675,10 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
          strstr(row->reason, "have different weights") != NULL)) {
         return;
     }
-    bool digests = (is_ready && plans) || ((count_done(job) == job->workers || all_are_done(job)) &&
-                                           (differ(job, true) || plans));
+    bool digests =
+        (is_ready && plans) ||
+        ((count_done(job) == job->workers || all_are_done(job) || tardy_is_due(m, job)) &&
+         (differ(job, true) || plans));
     if (plan_explains(m, job, row)) {
         return;
     }
@@ -798,10 +815,12 @@ static void give_up_saver(const struct model *m, struct m_job *job)
         count_silent(m, job) > 0 || !grace_is_over(m, job, 0)) {
         return;
     }
-    if (job->late_asked && n_settled(job) == job->workers) {
+    if (job->late_asked) {
         job->late_asked = false;
         job->ranks[job->late_saver].tried = true;
-        return;
+        if (n_settled(job) == job->workers) {
+            return;
+        }
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         job->ranks[rank].passed_over |= !m_is_over(&job->ranks[rank]) && !job->ranks[rank].vacant;
@@ -1121,6 +1140,7 @@ void m_lost_at_end(struct m_job *job, uint32_t rank)
 {
     has_answered(job, rank);
     job->ranks[rank].passed_over = false;
+    job->unsaved = job->unsaved || rank == 0;
 }
 
 /* The lowest that has not tried and is not at it. */
@@ -1152,7 +1172,7 @@ static void pass_over(struct m_job *job)
 
 static void tardy_time(struct model *m, struct m_job *job)
 {
-    if (m->event->kind == SCHED_EV_TIME && job->tardy_at != SIM_NEVER && m->mono >= job->tardy_at) {
+    if (tardy_is_due(m, job)) {
         job->tardy_at = SIM_NEVER;
         if (awaits(m, job)) {
             pass_over(job);
@@ -1249,6 +1269,7 @@ void m_called_off(struct model *m, const char *log)
             m_vacate(m, job, r, true);
             continue;
         }
+        r->has_state = r->has_state || !r->started; /* taken in this round, perhaps */
         r->started = r->ready = true;
         r->passed_over = !is_needed && (had_time || has_saved);
     }

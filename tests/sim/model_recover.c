@@ -496,6 +496,7 @@ void m_rank_lost(struct model *m, const char *log)
     if (fault == M_LOST && node != NULL) {
         m_host_lost(m, node, r->incarnation);
     }
+    const bool was_newcomer = m_is_newcomer(job, r);
     const bool stays = strstr(log, " then=again ") != NULL;
     if (stays && fault != M_COMPLAINT) {
         sim_fail(m->w, "model: rank %u of job %llu is lost, and is to try again", rank, id);
@@ -530,7 +531,13 @@ void m_rank_lost(struct model *m, const char *log)
         const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
         m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
     }
+    const int64_t without_at = job->without_at;
+    const int64_t without_stretch = job->without_stretch;
     m_stands_still(m, job);
+    if (was_newcomer) { /* none that ends was lost */
+        job->without_at = without_at;
+        job->without_stretch = without_stretch;
+    }
     if (fault == M_UNREADY) { /* its successor has all the time */
         job->placed_at = m->mono;
         job->placed_stretch = m->stretch;

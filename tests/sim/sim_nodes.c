@@ -297,6 +297,7 @@ static void send_ready(struct world *w, struct sim_node *node)
     msg.plan_sha256 = (char *)plan_of(w, node);
     if (node->recovers) {
         msg.step = node->replica.step;
+        msg.steps_total = train_steps(w, node->job);
         msg.state_from = node->state_from;
         msg.state_rank = node->state_rank;
         msg.state_bytes = 1000;

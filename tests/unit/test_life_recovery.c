@@ -469,6 +469,41 @@ START_TEST(who_is_told_that_no_step_follows_stops_at_once)
 }
 END_TEST
 
+/* Code 0: no step is left, and an evaluation that is due is not made any more. */
+START_TEST(where_all_steps_are_made_who_stands_is_at_its_end)
+{
+    struct life life = obeyed(3);
+    struct life_input end = stands;
+    ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+    order(&life, LIFE_START, 3, 0, NULL);
+    ck_assert_int_eq(life_apply(&life, &stands), LIFE_STEP | LIFE_HOLD);
+    ck_assert_int_eq(life.ends, 0);
+    end.code = MS_OK;
+    (void)life_apply(&life, &end);
+    ck_assert_int_eq(life.ends, 1);
+
+    life = obeyed(3); /* and of the round that it is on its way to */
+    ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+    order(&life, LIFE_START, 3, 0, NULL);
+    ck_assert_int_eq(assign_again(&life, 4, 2), LIFE_HOLD);
+    end.generation = 4;
+    ck_assert_int_eq(life_apply(&life, &end), LIFE_TAKEN);
+    comes_back_with(&life, LIFE_PEER, 3, MS_E_ABORTED);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_STOP);
+    ck_assert_int_eq(life.ends, 1);
+
+    life = obeyed(3); /* one that was never started has what it took, and saves that when asked */
+    ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+    end.generation = 3;
+    (void)life_apply(&life, &end);
+    ends(&life, LIFE_DO_STOP, LIFE_DONE, 0, NULL);
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    end.saves = 1;
+    ck_assert_int_eq(life_apply(&life, &end), LIFE_TAKEN);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_STOP);
+}
+END_TEST
+
 START_TEST(who_was_to_go_on_in_a_round_that_is_cut_off_stops_as_its_rank)
 {
     struct life life = obeyed(3);
@@ -541,6 +576,7 @@ int main(void)
     tcase_add_test(tc, who_has_saved_does_not_once_more);
     tcase_add_test(tc, who_has_failed_saves_nothing_after_its_end);
     tcase_add_test(tc, who_is_told_that_no_step_follows_stops_at_once);
+    tcase_add_test(tc, where_all_steps_are_made_who_stands_is_at_its_end);
     tcase_add_test(tc, who_was_to_go_on_in_a_round_that_is_cut_off_stops_as_its_rank);
     tcase_add_test(tc, who_is_held_for_a_round_goes_on_before_it_stops);
     suite_add_tcase(suite, tc);

@@ -305,8 +305,28 @@ START_TEST(who_comes_back_to_that_stands_there_too)
     conns[1] = comes_back(1); /* its claim is of generation 1 */
     is_to_stand(1, 1);
     ends_there(0, 2, "the weights of step 120, the last, are saved", "w1");
-    ends_there(1, 1, "", "");
-    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps"); /* whatever rank 1 does */
+}
+END_TEST
+
+/* What it was told may not have reached it. */
+START_TEST(who_comes_back_to_its_rank_then_is_told_to_stand)
+{
+    rank_2_is_taken();
+    fix_close(conns[2]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(1, 2);
+    fix_close(conns[1]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    conns[1] = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w1", 2);
+    msg.job = 1;
+    msg.generation = 2;
+    msg.rank = 1;
+    msg.running = 1;
+    msg.step = 120;
+    fix_say(conns[1], MS_MSG_REGISTER, &msg.base);
+    is_to_stand(1, 2);
 }
 END_TEST
 
@@ -348,6 +368,180 @@ START_TEST(a_newcomer_has_its_time_to_get_ready)
     }
     is_to_stand(0, 2);
     ends_there(0, 2, "the weights of step 120, the last, are saved", "w1");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* Its weights are on its disk, if it says so: else another one has to save them. */
+START_TEST(rank_0_may_be_lost_where_it_stands)
+{
+    rank_2_is_taken();
+    fix_close(conns[2]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 2);
+    ends_there(1, 2, "", "");
+    fix_close(conns[0]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    ck_assert_int_eq(n_events("job.not_saved"), 1);
+    is_to_save(1);
+    ends_there(1, 2, "saved by 1", "w1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* One that has taken the state in that round holds what the others do. */
+START_TEST(a_newcomer_that_is_ready_stands_there_like_the_others)
+{
+    rank_2_is_taken();
+    ready_at(2, 2, 120);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(2, 2);
+    ends_there(2, 2, "", "");
+    is_to_save(2);
+    ends_there(2, 2, "saved by 2", "w1");
+    ended(JOB_SUCCEEDED, "rank 2 (node w9) says: saved by 2");
+}
+END_TEST
+
+/* Who was to take a rank, and cannot, was none that ends: the 30 s go on. */
+START_TEST(who_cannot_serve_begins_no_new_wait)
+{
+    running(2);
+    ends(0, MS_OK, "");
+    fix_close(conns[1]);
+    beat_for(MS_CANCEL_GRACE_MS / 2);
+    conns[1] = fix_register("w9", 9);
+    fix_done(conns[1], 1, 2, 1, MS_E_IO, "data set /data/mnist cannot be opened");
+    beat_for(MS_CANCEL_GRACE_MS / 2);
+    is_to_stand(0, 2);
+    ends_there(0, 2, "the weights of step 120, the last, are saved", "w1");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* ---- behind the last step, and nobody has ended -----------------------------------------------
+ */
+
+static void all_are_ready_for(uint64_t generation, uint64_t step, uint64_t steps_total)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        Ms__RankReady msg = ready_message(generation, rank, step);
+        msg.steps_total = steps_total;
+        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
+    }
+    fix_job_is(1, "RUNNING", "");
+}
+
+static void beats_at(uint32_t rank, uint64_t generation, uint64_t step)
+{
+    Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.step = step;
+    fix_say(conns[rank], MS_MSG_HEARTBEAT, &msg.base);
+}
+
+/* They evaluate: the step is made, and no rank is done. */
+static void all_have_made_step(uint64_t step)
+{
+    start(SCHED_STANDING, 0);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        char id[8];
+        snprintf(id, sizeof(id), "w%u", rank);
+        conns[rank] = fix_register(id, 1 + rank);
+    }
+    submit(RANKS);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_are_ready_for(1, 0, 120);
+    progress(1, step);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        beats_at(rank, 1, step);
+    }
+}
+
+START_TEST(a_rank_that_is_lost_in_the_last_evaluation_fails_no_job)
+{
+    all_have_made_step(120);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 1);
+    is_to_stand(2, 1);
+    ends_there(2, 1, "", "");
+    ends_there(0, 1, "the weights of step 120, the last, are saved", "w1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(nor_does_one_that_is_lost_there_again_and_again)
+{
+    all_have_made_step(120);
+    for (uint64_t generation = 1; generation <= 1 + MS_RESTARTS_MAX; generation++) {
+        Ms__RankDone msg = end_of(1, MS_E_CLOSED, "no bytes for 5 s");
+        msg.generation = generation;
+        msg.steps = 0;
+        fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+        if (generation <= MS_RESTARTS_MAX) {
+            all_are_ready_for(generation + 1, 120, 120);
+        }
+    }
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    is_to_stand(0, 1 + MS_RESTARTS_MAX);
+    is_to_stand(2, 1 + MS_RESTARTS_MAX);
+    ends_there(0, 1 + MS_RESTARTS_MAX, "the weights of step 120, the last, are saved", "w1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+/* In the middle nothing of that is so. */
+START_TEST(before_the_last_step_a_lost_rank_is_waited_for)
+{
+    all_have_made_step(119);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    ck_assert(strncmp(fix_show(1)->reason, "all steps", 9) != 0);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+}
+END_TEST
+
+/* ---- a program without a run directory ---------------------------------------------------------
+ */
+
+/* It saves what it likes itself, and is asked for nothing. */
+START_TEST(who_has_no_place_for_weights_owes_none)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        Ms__RankReady msg = ready_message(1, rank, 0);
+        msg.log_path = (char *)"";
+        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
+    }
+    ends(1, MS_OK, "");
+    fix_close(conns[0]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* ---- each rank trains for itself ----------------------------------------------------------------
+ */
+
+/* Rank 1 has all that it was to have. */
+START_TEST(a_rank_that_had_ended_for_itself_is_not_missed)
+{
+    two_that_train_for_themselves_run();
+    ends(1, MS_OK, "");
+    fix_close(conns[1]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    fix_job_is(1, "RUNNING", "lost, and not replaced, for nothing is left for it to make: rank 1");
+    ends(0, MS_OK, "");
     ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
 }
 END_TEST
@@ -538,6 +732,15 @@ int main(void)
     tcase_add_test(t, a_start_and_a_round_say_it_to_the_next_scheduler);
     tcase_add_test(t, who_was_asked_to_save_and_is_lost_is_asked_anew);
     tcase_add_test(t, in_a_dynamic_cluster_the_process_of_a_lost_rank_is_not_extra);
+    tcase_add_test(t, rank_0_may_be_lost_where_it_stands);
+    tcase_add_test(t, a_newcomer_that_is_ready_stands_there_like_the_others);
+    tcase_add_test(t, who_cannot_serve_begins_no_new_wait);
+    tcase_add_test(t, a_rank_that_is_lost_in_the_last_evaluation_fails_no_job);
+    tcase_add_test(t, nor_does_one_that_is_lost_there_again_and_again);
+    tcase_add_test(t, before_the_last_step_a_lost_rank_is_waited_for);
+    tcase_add_test(t, who_has_no_place_for_weights_owes_none);
+    tcase_add_test(t, a_rank_that_had_ended_for_itself_is_not_missed);
+    tcase_add_test(t, who_comes_back_to_its_rank_then_is_told_to_stand);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }

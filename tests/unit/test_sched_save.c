@@ -595,6 +595,37 @@ START_TEST(nor_where_a_cancel_finds_it_so)
 }
 END_TEST
 
+/* Whoever it passed over is lost in the moment in which the saver's time is over, too. */
+START_TEST(a_cancel_in_which_another_one_is_lost_meanwhile_has_an_end)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    cfg.recovery = 1;
+    cfg.lease_ms = 10 * MS_CANCEL_GRACE_MS;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 2, 0);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    Ms__RankDone msg = end_of(1, MS_OK, "");
+    msg.stopped = 1;
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    fix_beat(conns[0]);
+    fix_pass(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    fix_beat(conns[1]); /* and rank 0 says nothing any more */
+    fix_pass(MS_CANCEL_GRACE_MS);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    ck_assert_ptr_null(fix_stored(1));
+    fix_beat(conns[1]);
+    fix_pass(MS_CANCEL_GRACE_MS);
+    ended(JOB_CANCELLED, "cancelled by alice");
+}
+END_TEST
+
 START_TEST(a_cancel_of_whom_nobody_can_save_for_ends)
 {
     running(RANKS);
@@ -813,6 +844,7 @@ int main(void)
     tcase_add_test(t, after_a_restart_a_saver_that_hangs_is_not_waited_for);
     tcase_add_test(t, where_all_others_hang_rank_0_tries_again);
     tcase_add_test(t, who_comes_back_and_hangs_is_not_waited_for);
+    tcase_add_test(t, a_cancel_in_which_another_one_is_lost_meanwhile_has_an_end);
     tcase_add_test(t, a_cancel_of_whom_nobody_can_save_for_ends);
     tcase_add_test(t, nor_at_a_cancel);
     tcase_add_test(t, a_cancel_where_nobody_can_says_so);

@@ -232,7 +232,59 @@ START_TEST(who_saved_or_was_not_to_owes_nothing)
 }
 END_TEST
 
+/* ---- an evaluation behind the last step ---- */
+
+static void hold_in_last_evaluation(void *arg, const struct train_progress *progress)
+{
+    struct train **train = arg;
+    if (progress->phase == TRAIN_EVALUATING && progress->step == progress->steps_total) {
+        train_hold(*train, "a peer is gone");
+    }
+}
+
+/* It needs the peers, and nobody comes for those that are lost. */
+START_TEST(what_the_last_evaluation_lacks_is_no_weights)
+{
+    const char *const sets[] = {"recovery=true",
+                                "evaluate={dataset: {kind: nonlinear, samples: 50}}"};
+    struct ms_err why = {0, ""};
+    train_case_job(&job, sets, 2);
+    struct train_config cfg = train_case_config(&job, dir);
+    struct train *train = NULL;
+    cfg.on_progress = hold_in_last_evaluation;
+    cfg.arg = &train;
+    train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_assert_int_eq(train_run(train, &result, &why), MS_E_ABORTED);
+    train_unhold(train);
+    ck_assert_int_eq(is_saved(), 0);
+
+    train_skip_evaluation(train);
+    ck_ms_ok(train_stop_here(train, 0, &result, err));
+
+    ck_assert_int_eq(result.stopped, 0);
+    ck_assert_uint_eq(result.steps, info.steps_total);
+    ck_assert_int_eq(is_saved(), 1);
+    ck_assert_int_eq((int)strlen(result.weights_sha256), 64);
+    ck_assert_msg(strstr(result.kept, "the evaluation behind it was not made") != NULL, "%s",
+                  result.kept);
+    train_destroy(train);
+}
+END_TEST
+
 /* ---- no place ---- */
+
+/* A program saves what it likes itself. */
+START_TEST(rank_0_without_a_run_directory_owes_nothing_where_nobody_asked)
+{
+    struct train *train = trained("");
+    ck_ms_ok(train_stop_here(train, 0, &result, err));
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_int_eq(result.stopped, 0);
+    ck_assert_str_eq(result.kept, "");
+    train_destroy(train);
+}
+END_TEST
 
 /* Another rank may have one, and is asked only where this one says that it failed. */
 START_TEST(who_is_asked_and_has_no_run_directory_has_not_saved)
@@ -281,6 +333,8 @@ int main(void)
     TCase *tc = tcase_create("train_end");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, weights_that_are_not_durable_are_not_saved);
+    tcase_add_test(tc, what_the_last_evaluation_lacks_is_no_weights);
+    tcase_add_test(tc, rank_0_without_a_run_directory_owes_nothing_where_nobody_asked);
     tcase_add_test(tc, weights_that_are_there_are_saved_once_they_are_durable);
     tcase_add_test(tc, what_is_owed_is_tried_again_before_the_process_ends);
     tcase_add_test(tc, what_is_owed_may_lie_in_a_checkpoint);
