@@ -127,6 +127,8 @@ static void on_result(void *arg, struct train *train, const struct train_result 
 {
     struct session *session = arg;
     if (session->want_model) {
+        model_copy_destroy(session->model); /* of a rank that ended, and then saved after all */
+        session->model = NULL;
         session->model_rc = model_copy_make(train_replica(train), result->steps, &session->model,
                                             &session->model_err);
     }

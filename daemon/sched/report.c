@@ -280,6 +280,9 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
 /* Whose steps and time are the job's. */
 static uint32_t ender(const struct run *run)
 {
+    if (run_is_apart(run)) {
+        return 0; /* whose weights are the job's, wherever it is */
+    }
     uint32_t rank = run->members[0].state == RANK_DONE ? 0 : run->saver;
     for (uint32_t n = 0; run->members[rank].state != RANK_DONE && n < run->job->workers; n++) {
         rank = n;
@@ -428,6 +431,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     /* who was asked before a restart may try again, and at a cancel all may once more */
     member->may_save = (msg->code == MS_OK && (stopped || !msg->stopped)) ||
                        (unsaved && (rank != 0 || run->cancelling));
+    member->is_complete = msg->code == MS_OK && !msg->stopped;
     if (run->cancelling && !unsaved) {
         stop_note_kept(s, job, rank, msg);
     } else {

@@ -65,21 +65,13 @@ static void note_unsaved(struct sched *s, struct job *job)
     }
 }
 
-/* A program without a run directory saves what it likes itself. */
-static bool has_to_save(const struct run *run)
-{
-    return run->members[0].log_path[0] != '\0';
-}
-
 /* Rank 0 has not, and never will by itself. */
 static void note_lacking(struct sched *s, struct job *job)
 {
-    if (has_to_save(job->run)) {
-        stop_note_unkept(s, job->run, 0,
-                         job->run->members[0].state == RANK_LOST ? "nothing, for it is lost"
-                                                                 : "nothing that it has saved");
-        note_unsaved(s, job);
-    }
+    stop_note_unkept(s, job->run, 0,
+                     job->run->members[0].state == RANK_LOST ? "nothing, for it is lost"
+                                                             : "nothing that it has saved");
+    note_unsaved(s, job);
 }
 
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
@@ -134,10 +126,28 @@ bool save_all_are_done(const struct run *run)
            n + n_passed_over(run) == run->job->workers;
 }
 
+/* As it was to. Of ranks that train for themselves nobody else could, and it need not be there. */
+static bool first_has_saved(const struct run *run)
+{
+    const struct member *first = &run->members[0];
+    return first->is_complete && (first->state == RANK_DONE || run_is_apart(run));
+}
+
+/* All that are left, as ranks of a program may be: it saves what it likes itself. One that was
+ * passed over may be at that. */
+static bool are_placeless(const struct run *run)
+{
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        n += run->members[rank].state == RANK_DONE && run->members[rank].is_placeless;
+    }
+    return n > 0 && n == run->n_in[RANK_DONE] && run->n_in[RANK_TRAINING] == 0;
+}
+
 bool save_is_owed(const struct run *run)
 {
-    const bool has_saved = run->members[0].state == RANK_DONE || !has_to_save(run);
-    return save_all_are_done(run) && run->kept[0] == '\0' && (run->unsaved || !has_saved);
+    return save_all_are_done(run) && run->kept[0] == '\0' &&
+           (run->unsaved || !first_has_saved(run)) && !are_placeless(run);
 }
 
 bool save_needs_no(const struct run *run, uint32_t rank)
@@ -250,7 +260,7 @@ static void pass_over(struct sched *s, struct run *run)
                      (unsigned long long)run->job->id, rank, emit_quote(s, text));
         }
     }
-    if (run->members[0].state == RANK_TRAINING && !run->unsaved && has_to_save(run)) {
+    if (run->members[0].state == RANK_TRAINING && !run->unsaved) {
         stop_note_unkept(s, run, 0, text);
         note_unsaved(s, run->job);
     }
@@ -348,11 +358,12 @@ bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
     if (!run->unsaved || !(msg->code == MS_OK ? msg->text[0] != '\0' : member->saving)) {
         return false;
     }
-    if (msg->code == MS_OK) { /* it may have had no memory for their digest before */
+    if (msg->weights_sha256[0] != '\0') { /* it may have said none before */
         ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     }
     save_answered(s, run, rank);
     member->may_save = msg->code == MS_OK;
+    member->is_placeless = msg->code == MS_E_UNSUPPORTED;
     save_note(s, job, rank, msg);
     return save_all_are_done(run);
 }
@@ -382,7 +393,7 @@ void save_came_back(struct sched *s, const struct hold *hold)
 /* It has all that it was to have, and nobody else needs it. */
 static bool has_ended_for_itself(const struct run *run, uint32_t rank)
 {
-    return run_is_apart(run) && save_is_at_end(run) && run->members[rank].may_save;
+    return run_is_apart(run) && save_is_at_end(run) && run->members[rank].is_complete;
 }
 
 bool save_goes_on_without(const struct run *run, uint32_t rank)
@@ -405,8 +416,8 @@ bool save_goes_on_without(const struct run *run, uint32_t rank)
 
 void save_lost(struct sched *s, struct run *run, uint32_t rank)
 {
-    save_answered(s, run, rank);                            /* it never will */
-    if (rank == 0 && !run->unsaved && !run_is_apart(run)) { /* it was about to */
+    save_answered(s, run, rank);                               /* it never will */
+    if (rank == 0 && !run->unsaved && !first_has_saved(run)) { /* it was about to */
         note_lacking(s, run->job);
     }
     if (save_all_are_done(run)) {
@@ -433,7 +444,7 @@ static bool take_ends(struct run *run)
         struct member *member = &run->members[rank];
         if (has_ended(member) && member->state != RANK_DONE) {
             rank_set(run, rank, RANK_ON_DONE);
-            member->may_save = member->said_well;
+            member->may_save = member->is_complete = member->said_well;
         }
     }
     return has_one_that_has_all(run);
@@ -445,7 +456,7 @@ static void settle(struct sched *s, struct job *job, bool had_time)
 {
     struct run *run = job->run;
     const bool has_one = take_ends(run);
-    const bool has_saved = run->members[0].state == RANK_DONE && run->members[0].may_save;
+    const bool has_saved = first_has_saved(run);
     const char *text = emit_text(s, "all steps of job %llu are made, and it ends without this rank",
                                  (unsigned long long)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -492,7 +503,7 @@ void save_call_off(struct sched *s, struct job *job)
     settle(s, job, had_time);
     const struct member *first = &run->members[0];
     const bool will_say = first->state == RANK_TRAINING && !first->passed_over;
-    if (!will_say && (first->state != RANK_DONE || !first->may_save)) {
+    if (!will_say && !first_has_saved(run)) {
         note_lacking(s, job);
     }
     emit_log(s, MS_LOG_NOTICE, "job.called_off job=%llu generation=%llu: all steps are made",
@@ -516,6 +527,7 @@ void save_forget(struct sched *s, struct run *run)
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         struct member *member = &run->members[rank];
         member->saving = member->may_save = member->passed_over = false;
+        member->is_complete = member->is_placeless = false;
     }
 }
 
@@ -541,7 +553,10 @@ const char *save_end(struct sched *s, struct run *run, const char *text)
         return text;
     }
     if (run->kept[0] == '\0') {
-        return text;
+        return are_placeless(run)
+                   ? emit_text(s, "%s; no rank that is left has a run directory for the weights",
+                               text)
+                   : text;
     }
     text = text_behind(s, emit_text(s, "%s; ", text), run->kept); /* where they are comes first */
     const bool has_room = strlen(text) + WHY_LEAST < MS_TEXT_MAX;

@@ -103,6 +103,7 @@ void rank_stop(struct worker *worker)
     }
     int rc = train_stop_here(worker->train, is_asked, &worker->result, &err);
     worker_log_unsaved(worker, rc);
+    worker_give_result(worker, worker->result.stopped ? MS_E_CANCELLED : rc);
     struct life_input end = {.event = rc == 0 ? LIFE_DONE : LIFE_FAILED,
                              .generation = worker->generation,
                              .saves = saves && worker->result.unsaved == 0,

@@ -126,6 +126,7 @@ void worker_on_note(void *arg, const char *text);
 void worker_log_plan(struct worker *worker);
 /* rc: what the work in hand ended with. Once for each cause, and that it is saved after all. */
 void worker_log_unsaved(struct worker *worker, int rc);
+void worker_give_result(struct worker *worker, int rc); /* of a job that went well */
 int worker_send_plan(struct worker *worker, const char *text, struct ms_err *err);
 void worker_send_ready(struct worker *worker, const struct train_info *info);
 /* leaves: the process ends after it. */

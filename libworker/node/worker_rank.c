@@ -372,14 +372,20 @@ void rank_join(struct worker *worker)
     rank_tell_mesh(worker, rc, &info, &err);
 }
 
+/* To the program whose process this is; of a rank that saves late once more. */
+void worker_give_result(struct worker *worker, int rc)
+{
+    if (rc == 0 && worker->cfg->on_result != NULL) {
+        worker->cfg->on_result(worker->cfg->arg, worker->train, &worker->result);
+    }
+}
+
 void rank_train(struct worker *worker)
 {
     struct ms_err err = {0, ""};
     int rc = train_run(worker->train, &worker->result, &err);
     worker_log_unsaved(worker, rc);
-    if (rc == 0 && worker->cfg->on_result != NULL) {
-        worker->cfg->on_result(worker->cfg->arg, worker->train, &worker->result);
-    }
+    worker_give_result(worker, rc);
     (void)tell_end(worker, LIFE_DONE, rc, &err);
 }
 

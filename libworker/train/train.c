@@ -683,7 +683,8 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
 /* Of who was asked to save, and has no place for it: others hold the same, and may have one. */
 static int fail_placeless(struct ms_err *err)
 {
-    return ms_fail(err, MS_E_IO, "the weights have no place: this training has no run directory");
+    return ms_fail(err, MS_E_UNSUPPORTED,
+                   "the weights have no place: this training has no run directory");
 }
 
 /* Of a training that has made its steps: the weights. */

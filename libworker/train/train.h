@@ -184,7 +184,7 @@ int train_rejoin(struct train *train, const struct train_peers *peers, struct tr
 /* Instead of train_rejoin, of a rank that was asked to stop after its step: that which it holds is
  * the last. What rank 0 holds is kept as any stop keeps it; of one that has made all its steps the
  * weights. is_asked: so is that of this rank, whichever it is, and without a run directory that is
- * MS_E_IO. Needs no peer. */
+ * MS_E_UNSUPPORTED. Needs no peer. */
 int train_stop_here(struct train *train, int is_asked, struct train_result *ret,
                     struct ms_err *err);
 /* Before it: behind the last step, where one is due that needs the peers. Its numbers are lacking,

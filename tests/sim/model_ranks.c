@@ -711,9 +711,11 @@ const struct m_rank *m_ender(const struct m_job *job)
     return &job->ranks[job->ranks[0].done ? 0 : job->saver];
 }
 
-static void judge_succeeded(struct model *m, const struct m_job *job,
-                            const struct sched_job_row *row)
+static void tardy_time(struct model *m, struct m_job *job);
+
+static void judge_succeeded(struct model *m, struct m_job *job, const struct sched_job_row *row)
 {
+    tardy_time(m, job); /* what they waited for may be all that was lacking */
     const struct m_rank *of = m_ender(job);
     bool well = (job->state == JOB_RUNNING || job->called_off) && n_settled(job) == job->workers &&
                 of->done && (of == &job->ranks[0] || job->unsaved) && !differ(job, true) &&

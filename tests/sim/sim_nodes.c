@@ -846,8 +846,8 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
         const struct sim_op *op = op_of_job(w, node->job);
         const bool is_cancel =
             strstr(msg->text, "cancelled by ") != NULL; /* else it tries once more */
-        if ((node->deaf && is_cancel) ||
-            (op != NULL && op->last_step && node->life.state == LIFE_TRAINING)) {
+        if ((node->deaf && is_cancel) || (op != NULL && op->last_step && msg->code != MS_OK &&
+                                          node->life.state == LIFE_TRAINING)) {
             if (node->workers > 1 && sim_chance(w, 50)) {
                 send_peer_report(w, node,
                                  (node->rank + 1) % node->workers); /* of one that stopped sooner */

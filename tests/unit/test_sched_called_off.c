@@ -510,23 +510,50 @@ END_TEST
 /* ---- a program without a run directory ---------------------------------------------------------
  */
 
-/* It saves what it likes itself, and is asked for nothing. */
+/* It saves what it likes itself: who is asked says that it has no place. */
 START_TEST(who_has_no_place_for_weights_owes_none)
 {
-    start(SCHED_STANDING, 0);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit(2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        Ms__RankReady msg = ready_message(1, rank, 0);
-        msg.log_path = (char *)"";
-        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
-    }
+    running(RANKS);
     ends(1, MS_OK, "");
+    ends(2, MS_OK, "");
     fix_close(conns[0]);
     beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    ends(1, MS_E_UNSUPPORTED, "the weights have no place");
+    is_to_save(2);
+    ends(2, MS_E_UNSUPPORTED, "the weights have no place");
+    ended(JOB_SUCCEEDED,
+          "all 3 ranks finished 120 steps; no rank that is left has a run directory");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
+/* Rank 0 may be long at what it does with them. */
+START_TEST(a_program_whose_rank_0_takes_long_is_waited_for)
+{
+    running(2);
+    ends(1, MS_OK, "");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    ends(1, MS_E_UNSUPPORTED, "the weights have no place");
+    beat_for(MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RUNNING", "no rank can save the weights");
+    ends(0, MS_OK, "");
     ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* Another one may have a place, and no room in it. */
+START_TEST(where_one_has_a_place_it_is_waited_for)
+{
+    running(RANKS);
+    ends(1, MS_OK, "");
+    ends(2, MS_OK, "");
+    fix_close(conns[0]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    ends(1, MS_E_UNSUPPORTED, "the weights have no place");
+    cannot_save(2);
+    fix_job_is(1, "RECOVERING", "no rank can save the weights");
 }
 END_TEST
 
@@ -543,6 +570,35 @@ START_TEST(a_rank_that_had_ended_for_itself_is_not_missed)
     fix_job_is(1, "RUNNING", "lost, and not replaced, for nothing is left for it to make: rank 1");
     ends(0, MS_OK, "");
     ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* Its weights are the job's, and lie on its disk. */
+START_TEST(nor_is_rank_0_where_it_had_saved)
+{
+    Ms__RankDone msg = end_of(0, MS_OK, "");
+    two_that_train_for_themselves_run();
+    msg.weights_sha256 = (char *)"w0";
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    fix_close(conns[0]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    ends_there(1, 1, "", ""); /* it says no digest of its own */
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w0");
+}
+END_TEST
+
+/* Nobody else has them: it has to train anew. */
+START_TEST(where_it_could_not_it_is_missed)
+{
+    two_that_train_for_themselves_run();
+    ends(1, MS_OK, "");
+    cannot_save(0);
+    beat_all(2);
+    fix_pass(MS_SAVE_AGAIN_MS); /* all try again, and so it is asked */
+    fix_close(conns[0]);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 0");
 }
 END_TEST
 
@@ -739,6 +795,10 @@ int main(void)
     tcase_add_test(t, nor_does_one_that_is_lost_there_again_and_again);
     tcase_add_test(t, before_the_last_step_a_lost_rank_is_waited_for);
     tcase_add_test(t, who_has_no_place_for_weights_owes_none);
+    tcase_add_test(t, a_program_whose_rank_0_takes_long_is_waited_for);
+    tcase_add_test(t, where_one_has_a_place_it_is_waited_for);
+    tcase_add_test(t, nor_is_rank_0_where_it_had_saved);
+    tcase_add_test(t, where_it_could_not_it_is_missed);
     tcase_add_test(t, a_rank_that_had_ended_for_itself_is_not_missed);
     tcase_add_test(t, who_comes_back_to_its_rank_then_is_told_to_stand);
     suite_add_tcase(suite, t);
