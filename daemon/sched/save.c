@@ -162,14 +162,27 @@ static void tell(struct sched *s, const struct run *run, uint32_t rank)
                       "all steps are made, and the weights are not saved yet", true);
 }
 
-/* It holds what the last step left, whatever it has said of its end since: of a round, too. */
+/* Of ranks that train for themselves, too, wherever they are now: one that begins anew has not. */
+static bool all_have_made(const struct run *run, uint64_t step)
+{
+    bool have = true;
+    for (uint32_t rank = 0; have && rank < run->job->workers; rank++) {
+        have = run->members[rank].step >= step;
+    }
+    return have;
+}
+
+/* It holds what the last step left, whatever it has said of its end since: of a round, too. Of
+ * ranks that train for themselves the job's weights are rank 0's. */
 static bool holds_last(const struct run *run, uint32_t rank)
 {
     const struct member *member = &run->members[rank];
     const uint64_t last = run->last_step > run->furthest ? run->last_step : run->furthest;
-    return run->last_step > 0 && run->is_together && member->hold != NULL &&
-           member->state != RANK_MISSING && member->step >= last &&
-           (member->has_state || member->state == RANK_READY);
+    const bool is_here = run->last_step > 0 && member->hold != NULL &&
+                         member->state != RANK_MISSING && member->step >= last &&
+                         (member->has_state || member->state == RANK_READY);
+    return is_here &&
+           (run->is_together || (rank == 0 && run_is_apart(run) && all_have_made(run, last)));
 }
 
 /* One that trains for itself says no digest, and one that stood none before it saves. */

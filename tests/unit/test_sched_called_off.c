@@ -602,6 +602,55 @@ START_TEST(where_it_could_not_it_is_missed)
 }
 END_TEST
 
+static void two_for_themselves_have_made(uint64_t step_of_0, uint64_t step_of_1)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        Ms__RankReady msg = ready_message(1, rank, 0);
+        msg.state_digest.len = 0;
+        msg.steps_total = 120;
+        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
+    }
+    beats_at(0, 1, step_of_0);
+    beats_at(1, 1, step_of_1);
+}
+
+/* What it had nobody else has, and the job's weights are rank 0's. */
+START_TEST(nor_is_one_that_is_lost_in_its_last_evaluation)
+{
+    two_for_themselves_have_made(120, 120);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 1);
+    ends_there(0, 1, "the weights of step 120, the last, are saved", "w0");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w0");
+}
+END_TEST
+
+START_TEST(rank_0_itself_is_then)
+{
+    two_for_themselves_have_made(120, 120);
+    fix_close(conns[0]);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 0");
+}
+END_TEST
+
+START_TEST(and_so_is_one_that_has_steps_to_make)
+{
+    two_for_themselves_have_made(120, 119);
+    fix_close(conns[1]);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+}
+END_TEST
+
 /* ---- a rank that is lost once too often -------------------------------------------------------
  */
 
@@ -799,6 +848,9 @@ int main(void)
     tcase_add_test(t, where_one_has_a_place_it_is_waited_for);
     tcase_add_test(t, nor_is_rank_0_where_it_had_saved);
     tcase_add_test(t, where_it_could_not_it_is_missed);
+    tcase_add_test(t, nor_is_one_that_is_lost_in_its_last_evaluation);
+    tcase_add_test(t, rank_0_itself_is_then);
+    tcase_add_test(t, and_so_is_one_that_has_steps_to_make);
     tcase_add_test(t, a_rank_that_had_ended_for_itself_is_not_missed);
     tcase_add_test(t, who_comes_back_to_its_rank_then_is_told_to_stand);
     suite_add_tcase(suite, t);
