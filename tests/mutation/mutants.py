@@ -991,7 +991,7 @@ MUTANTS = [
      "a cancel saves nothing, and a process has it",
      "cancels here seldom meet a job whose state nobody else holds",
      "test_sched_links", "a_cancel_asks_it_where_nobody_else_holds_the_state"),
-    ("forgets_who_gave_way_first", C + "former.c", "forget(run, member->node_id, member->principal, member->incarnation);", "",
+    ("forgets_who_gave_way_first", C + "former.c", "(void)forget(run, member->node_id, member->principal, member->incarnation);", "",
      "a process is kept twice for one rank"),
     ("kept_node_is_never_let_go", C + "vacant.c", "if (how == NOBODY) {", "if (false) {",
      "a job lacks a node, and keeps one that nobody needs"),
