@@ -171,8 +171,10 @@ void recover_round_timeout(struct sched *s, struct run *run)
     }
 }
 
-/* The job stands still from now on, if it did not before. */
-static void stand_still(struct sched *s, struct job *job, bool was_there, const char *text)
+/* The job stands still from now on, if it did not before; for a newcomer, who held nothing of it,
+ * no time begins anew in which it may end without who is lost. */
+static void stand_still(struct sched *s, struct job *job, bool was_there, bool was_newcomer,
+                        const char *text)
 {
     struct run *run = job->run;
     const int64_t since_ms = stall_since_ms(s, run, was_there);
@@ -196,7 +198,7 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, const 
     }
     run->wants_until_ms = after_ms(s, s->cfg.lease_ms);
     run->spare_ms = after_ms(s, MS_FORMER_SPARE_MS);
-    run->without_ms = after_ms(s, MS_CANCEL_GRACE_MS);
+    run->without_ms = was_newcomer ? run->without_ms : after_ms(s, MS_CANCEL_GRACE_MS);
     run->called_off = false;
     arm_round(s, run);
     s->due |= DUE_PLACE;
@@ -330,10 +332,8 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
                (s->mode->by_hand && (fault == FAULT_MESH || !run->members[rank].has_state))) {
         pause_tries(s, run, rank);
     }
-    const int64_t without_ms = run->without_ms;
-    stand_still(s, job, was_there, text); /* after it: nobody may be missing any more */
-    run->without_ms = was_newcomer ? without_ms : run->without_ms; /* it was none that ends */
-    arm_round(s, run);
+    /* after it: nobody may be missing any more */
+    stand_still(s, job, was_there, was_newcomer, text);
 }
 
 bool recover_stops(const struct sched *s, const struct job *job, enum fault fault)
@@ -402,7 +402,7 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
 
 void recover_again(struct sched *s, struct run *run)
 {
-    stand_still(s, run->job, false, "");
+    stand_still(s, run->job, false, false, "");
 }
 
 /* ---- a round ------------------------------------------------------------------------------------

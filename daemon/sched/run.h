@@ -168,7 +168,7 @@ struct run {
     struct timer save_again;      /* the next one is asked, or all again */
     struct timer tardy;           /* who does not end is passed over */
     bool called_off;    /* RECOVERING, and no round comes: the others end without who is lost */
-    uint64_t last_step; /* there is no step behind it; 0: no rank has said yet that it made it */
+    uint64_t last_step; /* how many there are, as the ranks say when they are ready; 0: not known */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;

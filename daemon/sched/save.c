@@ -390,15 +390,21 @@ static void tell_to_stand(struct sched *s, const struct run *run, uint32_t rank)
                       false);
 }
 
+/* No round comes, it holds the last step, and has not said how it ended. */
+static bool is_to_stand(const struct run *run, uint32_t rank)
+{
+    const struct member *member = &run->members[rank];
+    return run->called_off && member->state == RANK_TRAINING && !member->passed_over &&
+           holds_last(run, rank);
+}
+
 /* What it was told may be lost with its connection. */
 void save_came_back(struct sched *s, const struct hold *hold)
 {
     const struct run *run = hold->job->run;
-    const struct member *member = &run->members[hold->rank];
-    if (save_is_at_end(run) && member->saving) {
+    if (save_is_at_end(run) && run->members[hold->rank].saving) {
         tell(s, run, hold->rank);
-    } else if (run->called_off && member->state == RANK_TRAINING && !member->passed_over &&
-               holds_last(run, hold->rank)) {
+    } else if (is_to_stand(run, hold->rank)) {
         tell_to_stand(s, run, hold->rank);
     }
 }
@@ -491,8 +497,7 @@ static void settle(struct sched *s, struct job *job, bool had_time)
 static void tell_all_to_stand(struct sched *s, const struct run *run)
 {
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        const struct member *member = &run->members[rank];
-        if (member->state == RANK_TRAINING && !member->passed_over && holds_last(run, rank)) {
+        if (is_to_stand(run, rank)) {
             tell_to_stand(s, run, rank);
         }
     }

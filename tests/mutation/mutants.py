@@ -329,7 +329,7 @@ MUTANTS = [
      "a program without a run directory waits for ever for weights that nobody can save",
      "its ranks have folders",
      "test_sched_called_off", "who_has_no_place_for_weights_owes_none"),
-    ("save_newcomer_begins_a_new_wait", C + "recover.c", "run->without_ms = was_newcomer ? without_ms : run->without_ms;", "",
+    ("save_newcomer_begins_a_new_wait", C + "recover.c", "run->without_ms = was_newcomer ? run->without_ms : after_ms(s, MS_CANCEL_GRACE_MS);", "run->without_ms = after_ms(s, MS_CANCEL_GRACE_MS);",
      "a node that cannot serve keeps a finished job waiting for ever"),
     ("save_ended_for_itself_is_missed", C + "save.c", "return run_is_apart(run) && save_is_at_end(run) && run->members[rank].is_complete;", "return false;",
      "a rank that had ended for itself is waited for, though nobody needs it",
