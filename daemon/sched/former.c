@@ -419,8 +419,8 @@ void former_said(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
 {
     struct run *run = hold->keeps;
     hold->has_said = true;
-    save_note_last_step(run, hold->node, msg);
-    if (save_has_ended(hold->node, msg)) { /* it is done, and keeps it until it hears Stop */
+    last_note_step(run, hold->node, msg);
+    if (last_is_made(hold->node, msg)) { /* it is done, and keeps it until it hears Stop */
         return;
     }
     const struct former *former = run->formers;

@@ -281,7 +281,7 @@ static const char *run_reason(struct sched *s, const struct job *job)
     }
     if (recover_n_vacant(run) > 0) {
         const char *head = "";
-        if (save_can_do_without(run, job->workers)) {
+        if (calloff_may(run, job->workers)) {
             head = emit_text(
                 s, MS_REASON_ALL_MADE "; %d s after the loss the job ends without it. It ",
                 MS_CANCEL_GRACE_MS / 1000);

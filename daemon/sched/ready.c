@@ -66,8 +66,8 @@ void ready_timeout(struct sched *s, struct run *run)
         timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));
         return;
     }
-    if (save_can_do_without(run, job->workers)) {
-        save_call_off(s, job);
+    if (calloff_may(run, job->workers)) {
+        calloff_begin(s, job);
         return;
     }
     if (recover_n_vacant(run) > 0) {

@@ -374,16 +374,16 @@ bool recover_is_end_loss(struct sched *s, const struct job *job, uint32_t rank, 
     if (!has(fault, RECOVERS) || !recover_is_on(s, job)) {
         return false;
     }
-    return (!has(fault, AGAIN) && save_goes_on_without(job->run, rank)) ||
-           (!recover_may(s, job, rank, fault) && save_can_do_without(job->run, rank));
+    return (!has(fault, AGAIN) && calloff_goes_on_without(job->run, rank)) ||
+           (!recover_may(s, job, rank, fault) && calloff_may(job->run, rank));
 }
 
 void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                          const char *text)
 {
     struct run *run = job->run;
-    const bool goes_on = save_goes_on_without(run, rank); /* else it is lost once too often */
-    text = emit_text(s, "%s", text);                      /* it may live in what goes */
+    const bool goes_on = calloff_goes_on_without(run, rank); /* else it is lost once too often */
+    text = emit_text(s, "%s", text);                         /* it may live in what goes */
     note_loss(s, job, rank, fault, true, text);
     complaint_forget(s, run);
     if (!has(fault, AGAIN)) {
@@ -396,7 +396,7 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
     if (goes_on) { /* last: the job may end */
         save_lost(s, run, rank);
     } else {
-        save_call_off(s, job);
+        calloff_begin(s, job);
     }
 }
 
@@ -465,7 +465,7 @@ static void begin_round(struct sched *s, struct job *job)
         !timer_is_armed(&run->ready)) { /* else who could not serve would buy time */
         ready_expect(s, run);
     }
-    save_round_begins(s, run);
+    calloff_round_begins(s, run);
     if (run_assign(s, job) && (job->plan == NULL || run_tell_plan(s, job))) {
         watch_stir(s, job);
     }
@@ -515,8 +515,8 @@ bool recover_settle(struct sched *s)
         }
         formers_choose(s, job);
         if (recover_n_vacant(run) > 0 && !vacant_fill(s, job)) {
-            if (s->now.mono_ms >= run->without_ms && save_can_do_without(run, job->workers)) {
-                save_call_off(s, job);
+            if (s->now.mono_ms >= run->without_ms && calloff_may(run, job->workers)) {
+                calloff_begin(s, job);
                 at = s->recovering.next;
                 continue;
             }

@@ -395,11 +395,11 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     member->steps = msg->steps;
     member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
     member->seconds = msg->seconds;
-    const bool is_end = msg->code == MS_OK || save_has_ended(hold->node, msg);
+    const bool is_end = msg->code == MS_OK || last_is_made(hold->node, msg);
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),
                  is_end ? msg->weights_sha256 : "");
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
-    save_note_last_step(run, hold->node, msg);
+    last_note_step(run, hold->node, msg);
     if (stands_short(run, msg)) {
         run_lost(s, job, rank, FAULT_LEAVING, MS_E_ABORTED,
                  rank_text(s, job, rank, "was let go",
@@ -471,7 +471,7 @@ static void note_older_end(const struct node *node, const Ms__RankDone *msg)
     if (hold != NULL && hold->job != NULL && hold->job_id == msg->job && hold->rank == msg->rank &&
         hold->heard == msg->generation && msg->generation != 0) {
         hold->has_said = true;
-        save_note_last_step(hold->job->run, node, msg);
+        last_note_step(hold->job->run, node, msg);
     }
 }
 

@@ -346,18 +346,29 @@ void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
 void stop_over(struct sched *s, struct job *job);
 void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 
+/* last.c: which ranks have what the last step left */
+
+/* A rank made all its steps, and holds what it ended with. */
+bool last_is_made(const struct node *node, const Ms__RankDone *msg);
+void last_note_step(struct run *run, const struct node *node, const Ms__RankDone *msg);
+bool last_holds(const struct run *run, uint32_t rank);    /* in memory, in a round, too */
+bool last_has_said(const struct member *member);          /* how it ended; no round since */
+bool last_has_all(const struct run *run, uint32_t rank);  /* ... and it is done, for all ranks */
+bool last_one_has_all(const struct run *run);             /* ... one of them is */
+bool last_can_end(const struct run *run, uint32_t rank);  /* with it, if no round comes any more */
+bool last_can_save(const struct run *run, uint32_t rank); /* the job's weights: those of rank 0 */
+
 /* save.c: all steps are made, and rank 0 could not save the weights */
 
-/* A rank of a job that recovers made all its steps, and holds what it ended with ... */
-bool save_has_ended(const struct node *node, const Ms__RankDone *msg);
-void save_note_last_step(struct run *run, const struct node *node, const Ms__RankDone *msg);
-/* ... and could not save what it had to. */
+/* A rank of a job that recovers made all its steps, and could not save what it had to. */
 bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg);
 /* Whatever a rank says of its end is its answer, if it was asked to save after it. */
 void save_answered(struct sched *s, struct run *run, uint32_t rank);
 /* What a rank that made all its steps says of what it saved. */
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
-void save_by_itself(struct sched *s, struct run *run); /* rank 0 has, as it was to */
+void save_note_lacking(struct sched *s, struct job *job); /* rank 0 has not, and never will */
+void save_by_itself(struct sched *s, struct run *run);    /* rank 0 has, as it was to */
+bool save_first_has(const struct run *run);               /* ... and what it saved is there */
 /* Some have ended, and others say nothing: rank 0 before anybody knows whether it can save, or
  * whoever was asked before a restart. They have some time from when a rank ends, or is back. */
 bool save_awaits(const struct run *run);
@@ -367,29 +378,33 @@ bool save_is_at_end(const struct run *run);    /* no step follows that anybody c
 bool save_all_are_done(const struct run *run); /* ... but those that are lost, or passed over */
 /* Of this rank nobody needs anything any more, whatever is said of it. */
 bool save_needs_no(const struct run *run, uint32_t rank);
-/* No step is left to make, and another rank than this one (job->workers: any) has the weights. */
-bool save_can_do_without(const struct run *run, uint32_t rank);
-/* ... and no round comes any more: it ends with those that have them. The job may end. */
-void save_call_off(struct sched *s, struct job *job);
-/* ... or one begins: who hangs in it is not waited for. */
-void save_round_begins(struct sched *s, struct run *run);
-bool save_is_owed(const struct run *run); /* nobody has saved them: the job does not end */
-bool save_has_weights(const struct run *run, uint32_t rank); /* those of rank 0 */
+bool save_is_owed(const struct run *run);        /* nobody has saved them: the job does not end */
 void save_ask(struct sched *s, struct job *job); /* ... the next one, unless one is at it */
 void save_timeout(struct sched *s, struct run *run);
 void save_offer(struct run *run); /* all that made the last step may try again */
 /* RankDone of one that is over. True: it is news, and all may be done now. */
 bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void save_came_back(struct sched *s, const struct hold *hold);
-/* Whoever is left has made all steps, and one of them has the weights, or has saved them: nobody
- * takes its place ... */
-bool save_goes_on_without(const struct run *run, uint32_t rank);
-void save_lost(struct sched *s, struct run *run, uint32_t rank); /* ... and it is lost */
+void save_lost(struct sched *s, struct run *run, uint32_t rank); /* it is not replaced */
 void save_forget(struct sched *s, struct run *run); /* a round begins, or the job is over */
 const char *save_words(struct sched *s, const struct job *job); /* what it waits for */
 /* The job ends well: whose weights are its, and text with who saved them, where that was not as
  * usual. */
 const char *save_end(struct sched *s, struct run *run, const char *text);
+
+/* calloff.c: nobody comes for a rank that is lost behind the last step */
+
+/* No step is left to make, and another rank than this one (job->workers: any) has the weights ...
+ */
+bool calloff_may(const struct run *run, uint32_t without);
+/* ... and no round comes any more: it ends with those that have them. The job may end. */
+void calloff_begin(struct sched *s, struct job *job);
+void calloff_came_back(struct sched *s, const struct run *run, uint32_t rank);
+/* ... or one begins: who hangs in it is not waited for. */
+void calloff_round_begins(struct sched *s, struct run *run);
+void calloff_round_is_tardy(struct sched *s, struct run *run);
+/* This rank is lost, or about to be, and nobody takes its place. */
+bool calloff_goes_on_without(const struct run *run, uint32_t rank);
 
 /* end.c: how the ranks of a placed job are released, and how any job ends */
 

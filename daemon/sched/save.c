@@ -8,16 +8,7 @@
  *     none could            -> after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may
  *                              make room, or cancels the job, for which all try once more
  *
- * Nobody lets go of his state before the job's end. Whoever is lost meanwhile is not replaced while
- * another one has the weights: nothing is left to train, and a round might find no node. Without
- * that the job recovers as after any step, so that its log and metrics are whole. But it does not
- * fail for a rank that is lost once too often, that nobody takes, or that does not get ready:
- *
- *     RECOVERING, called off -> whoever holds what the last step left stands there, and says how
- *                               it ended; the others are let go, and it is RUNNING's end again
- *
- * Of ranks that train for themselves nobody else has rank 0's weights. Stored is which step is the
- * last, and whether they hold one state: how they ended all say again after a restart. */
+ * Nobody lets go of his state before the job's end. Whoever is lost meanwhile: calloff.c. */
 #include "daemon/sched/state.h"
 #include "proto/state_words.h"
 
@@ -25,22 +16,10 @@
 
 enum { WHY_LEAST = 60 /* bytes of why rank 0 could not: less says nothing */ };
 
-bool save_has_ended(const struct node *node, const Ms__RankDone *msg)
-{
-    return !msg->stopped && (msg->code == MS_OK || (msg->steps > 0 && !node->leaving));
-}
-
-void save_note_last_step(struct run *run, const struct node *node, const Ms__RankDone *msg)
-{
-    if (save_has_ended(node, msg) && msg->steps > run->last_step) {
-        run->last_step = msg->steps; /* of a release that did not say it when it was ready */
-    }
-}
-
 bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg)
 {
     const struct job *job = hold->job;
-    return msg->code != MS_OK && save_has_ended(hold->node, msg) &&
+    return msg->code != MS_OK && last_is_made(hold->node, msg) &&
            (job->run->members[hold->rank].state == RANK_TRAINING ||
             !list_empty(&job->run->recovering)) && /* it has its rank back, before a round */
            recover_is_on(s, job);
@@ -66,7 +45,7 @@ static void note_unsaved(struct sched *s, struct job *job)
 }
 
 /* Rank 0 has not, and never will by itself. */
-static void note_lacking(struct sched *s, struct job *job)
+void save_note_lacking(struct sched *s, struct job *job)
 {
     stop_note_unkept(s, job->run, 0,
                      job->run->members[0].state == RANK_LOST ? "nothing, for it is lost"
@@ -127,7 +106,7 @@ bool save_all_are_done(const struct run *run)
 }
 
 /* As it was to. Of ranks that train for themselves nobody else could, and it need not be there. */
-static bool first_has_saved(const struct run *run)
+bool save_first_has(const struct run *run)
 {
     const struct member *first = &run->members[0];
     return first->is_complete && (first->state == RANK_DONE || run_is_apart(run));
@@ -147,7 +126,7 @@ static bool are_placeless(const struct run *run)
 bool save_is_owed(const struct run *run)
 {
     return save_all_are_done(run) && run->kept[0] == '\0' &&
-           (run->unsaved || !first_has_saved(run)) && !are_placeless(run);
+           (run->unsaved || !save_first_has(run)) && !are_placeless(run);
 }
 
 bool save_needs_no(const struct run *run, uint32_t rank)
@@ -162,36 +141,6 @@ static void tell(struct sched *s, const struct run *run, uint32_t rank)
                       "all steps are made, and the weights are not saved yet", true);
 }
 
-/* Of ranks that train for themselves, too, wherever they are now: one that begins anew has not. */
-static bool all_have_made(const struct run *run, uint64_t step)
-{
-    bool have = true;
-    for (uint32_t rank = 0; have && rank < run->job->workers; rank++) {
-        have = run->members[rank].step >= step;
-    }
-    return have;
-}
-
-/* It holds what the last step left, whatever it has said of its end since: of a round, too. Of
- * ranks that train for themselves the job's weights are rank 0's. */
-static bool holds_last(const struct run *run, uint32_t rank)
-{
-    const struct member *member = &run->members[rank];
-    const uint64_t last = run->last_step > run->furthest ? run->last_step : run->furthest;
-    const bool is_here = run->last_step > 0 && member->hold != NULL &&
-                         member->state != RANK_MISSING && member->step >= last &&
-                         (member->has_state || member->state == RANK_READY);
-    return is_here &&
-           (run->is_together || (rank == 0 && run_is_apart(run) && all_have_made(run, last)));
-}
-
-/* One that trains for itself says no digest, and one that stood none before it saves. */
-bool save_has_weights(const struct run *run, uint32_t rank)
-{
-    return rank == 0 || (!run_is_apart(run) && run->members[rank].weights_sha256[0] != '\0') ||
-           (run->called_off && holds_last(run, rank));
-}
-
 /* The lowest that has not tried, and is not at it: one whose disk hangs may be for long.
  * job->workers: none is left. */
 static uint32_t next_saver(const struct run *run)
@@ -199,49 +148,11 @@ static uint32_t next_saver(const struct run *run)
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->state == RANK_DONE && member->may_save && !member->saving &&
-            save_has_weights(run, rank)) {
+            last_can_save(run, rank)) {
             return rank;
         }
     }
     return run->job->workers;
-}
-
-/* It says the digest of what all ranks hold. Of those that train for themselves rank 0 alone says
- * one. */
-static bool says_of_all(const struct run *run, uint32_t rank)
-{
-    return (run->members[rank].weights_sha256[0] != '\0' && !run_is_apart(run) &&
-            (rank != 0 || run->is_together)) ||
-           (run->called_off && holds_last(run, rank));
-}
-
-/* It is done, and so no rank has a step to make. */
-static bool has_all(const struct run *run, uint32_t rank)
-{
-    return run->members[rank].state == RANK_DONE && says_of_all(run, rank);
-}
-
-/* Or it was told of no round since it said so. */
-static bool has_ended(const struct member *member)
-{
-    return member->state == RANK_DONE ||
-           ((member->state == RANK_TRAINING || member->state == RANK_PREPARING) &&
-            member->hold != NULL && member->hold->has_said && member->hold->heard == 0);
-}
-
-/* Where no round comes any more it ends with the weights, or has. */
-static bool can_end(const struct run *run, uint32_t rank)
-{
-    return (has_ended(&run->members[rank]) && says_of_all(run, rank)) || holds_last(run, rank);
-}
-
-static bool has_one_that_has_all(const struct run *run)
-{
-    bool has = false;
-    for (uint32_t rank = 0; !has && rank < run->job->workers; rank++) {
-        has = has_all(run, rank);
-    }
-    return has;
 }
 
 bool save_awaits(const struct run *run)
@@ -249,7 +160,7 @@ bool save_awaits(const struct run *run)
     const uint32_t n_tardy = run->n_in[RANK_TRAINING];
     const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + n_tardy;
     return save_is_at_end(run) && run->job->recovery && n_tardy > 0 && n == run->job->workers &&
-           (run->unsaved || run->members[0].state == RANK_TRAINING) && has_one_that_has_all(run) &&
+           (run->unsaved || run->members[0].state == RANK_TRAINING) && last_one_has_all(run) &&
            n_passed_over(run) < n_tardy;
 }
 
@@ -279,39 +190,10 @@ static void pass_over(struct sched *s, struct run *run)
     }
 }
 
-/* Whoever holds the state joins a mesh in no time; one that has yet to plan may take long. */
-static bool awaits_newcomer(const struct run *run)
-{
-    bool does = false;
-    for (uint32_t rank = 0; !does && rank < run->job->workers; rank++) {
-        does = run->members[rank].state == RANK_PREPARING && !run->members[rank].has_state;
-    }
-    return does;
-}
-
-void save_round_begins(struct sched *s, struct run *run)
-{
-    if (save_can_do_without(run, run->job->workers)) {
-        timer_arm(s, &run->tardy, TIMER_TARDY, after_ms(s, MS_CANCEL_GRACE_MS));
-    }
-}
-
-/* A round that would only bring them to their end again, and one of them hangs. */
-static void round_is_tardy(struct sched *s, struct run *run)
-{
-    if (list_empty(&run->recovering) && !run->cancelling) {
-        if (awaits_newcomer(run)) {
-            save_round_begins(s, run);
-        } else if (save_can_do_without(run, run->job->workers)) {
-            save_call_off(s, run->job);
-        } /* else who held the last step is lost */
-    }
-}
-
 void save_tardy_timeout(struct sched *s, struct run *run)
 {
     if (run->job->state == JOB_RECOVERING && !run->called_off) {
-        round_is_tardy(s, run);
+        calloff_round_is_tardy(s, run);
         return;
     }
     if (save_awaits(run)) {
@@ -381,157 +263,25 @@ bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
     return save_all_are_done(run);
 }
 
-/* It says how it ended, whatever it was told of a round. */
-static void tell_to_stand(struct sched *s, const struct run *run, uint32_t rank)
-{
-    struct hold *hold = run->members[rank].hold;
-    hold_settle(hold);
-    send_stop_at_step(s, hold, MS_OK, "all steps are made, and the job ends without who is lost",
-                      false);
-}
-
-/* No round comes, it holds the last step, and has not said how it ended. */
-static bool is_to_stand(const struct run *run, uint32_t rank)
-{
-    const struct member *member = &run->members[rank];
-    return run->called_off && member->state == RANK_TRAINING && !member->passed_over &&
-           holds_last(run, rank);
-}
-
 /* What it was told may be lost with its connection. */
 void save_came_back(struct sched *s, const struct hold *hold)
 {
     const struct run *run = hold->job->run;
     if (save_is_at_end(run) && run->members[hold->rank].saving) {
         tell(s, run, hold->rank);
-    } else if (is_to_stand(run, hold->rank)) {
-        tell_to_stand(s, run, hold->rank);
+    } else {
+        calloff_came_back(s, run, hold->rank);
     }
-}
-
-/* It has all that it was to have, and nobody else needs it. */
-static bool has_ended_for_itself(const struct run *run, uint32_t rank)
-{
-    return run_is_apart(run) && save_is_at_end(run) && run->members[rank].is_complete;
-}
-
-bool save_goes_on_without(const struct run *run, uint32_t rank)
-{
-    if (run->called_off || has_ended_for_itself(run, rank)) {
-        return save_can_do_without(run, rank) || has_ended_for_itself(run, rank);
-    }
-    bool all_ended = save_is_at_end(run) && run->unsaved;
-    bool has_other = run->kept[0] != '\0';
-    for (uint32_t other = 0; all_ended && other < run->job->workers; other++) {
-        const struct member *member = &run->members[other];
-        if (other != rank) {
-            all_ended = member->state == RANK_DONE || member->state == RANK_LOST ||
-                        member->state == RANK_MISSING || member->passed_over;
-            has_other = has_other || has_all(run, other);
-        }
-    }
-    return all_ended && has_other;
 }
 
 void save_lost(struct sched *s, struct run *run, uint32_t rank)
 {
-    save_answered(s, run, rank);                               /* it never will */
-    if (rank == 0 && !run->unsaved && !first_has_saved(run)) { /* it was about to */
-        note_lacking(s, run->job);
+    save_answered(s, run, rank);                              /* it never will */
+    if (rank == 0 && !run->unsaved && !save_first_has(run)) { /* it was about to */
+        save_note_lacking(s, run->job);
     }
     if (save_all_are_done(run)) {
         run_all_done(s, run->job);
-    }
-}
-
-/* ---- nobody comes for the ranks that are lost ---------------------------------------------------
- */
-
-bool save_can_do_without(const struct run *run, uint32_t without)
-{
-    bool can = false;
-    for (uint32_t rank = 0; !can && !run->cancelling && rank < run->job->workers; rank++) {
-        can = rank != without && can_end(run, rank);
-    }
-    return can && run->n_in[RANK_MISSING] == 0;
-}
-
-/* Who had ended is done, and has_all says whether one of them has the weights. */
-static bool take_ends(struct run *run)
-{
-    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        struct member *member = &run->members[rank];
-        if (has_ended(member) && member->state != RANK_DONE) {
-            rank_set(run, rank, RANK_ON_DONE);
-            member->may_save = member->is_complete = member->said_well;
-        }
-    }
-    return has_one_that_has_all(run);
-}
-
-/* Those that have not ended: who holds the last step is about to, unless he had his time and
- * another one has ended; who was told of a round and does not hold it is let go. */
-static void settle(struct sched *s, struct job *job, bool had_time)
-{
-    struct run *run = job->run;
-    const bool has_one = take_ends(run);
-    const bool has_saved = first_has_saved(run);
-    const char *text = emit_text(s, "all steps of job %llu are made, and it ends without this rank",
-                                 (unsigned long long)job->id);
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct member *member = &run->members[rank];
-        const bool is_over = rank_is_over(member);
-        const bool trains = member->state == RANK_TRAINING;
-        const bool is_needed =
-            !is_over && !has_saved && holds_last(run, rank) && !(trains && had_time && has_one);
-        if (!is_over && !is_needed && !trains) {
-            recover_vacate(s, job, rank, text);
-        } else if (is_needed && !trains) {
-            rank_set(run, rank, RANK_ON_RESUME);
-            member->has_state = true; /* it may have taken it in this round */
-        }
-        member->passed_over = trains && !is_needed && (had_time || has_saved);
-    }
-}
-
-static void tell_all_to_stand(struct sched *s, const struct run *run)
-{
-    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        if (is_to_stand(run, rank)) {
-            tell_to_stand(s, run, rank);
-        }
-    }
-}
-
-void save_call_off(struct sched *s, struct job *job)
-{
-    struct run *run = job->run;
-    const bool had_time =
-        job->state == JOB_RECOVERING && s->now.mono_ms >= run->without_ms; /* since a loss */
-    list_remove(&run->recovering);
-    s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
-    timer_stop(s, &run->round);
-    timer_stop(s, &run->ready);
-    timer_stop(s, &run->tardy);
-    complaint_forget(s, run);
-    run->called_off = true;
-    if (job->state == JOB_RUNNING) {
-        job_set(s, job, JOB_ON_LOSS, "", "");
-    }
-    settle(s, job, had_time);
-    const struct member *first = &run->members[0];
-    const bool will_say = first->state == RANK_TRAINING && !first->passed_over;
-    if (!will_say && !first_has_saved(run)) {
-        note_lacking(s, job);
-    }
-    emit_log(s, MS_LOG_NOTICE, "job.called_off job=%llu generation=%llu: all steps are made",
-             (unsigned long long)job->id, (unsigned long long)job->generation);
-    tell_all_to_stand(s, run);
-    watch_stir(s, job);
-    if (save_all_are_done(run)) {
-        run_all_done(s, job);
-    } else {
-        save_look(s, run);
     }
 }
 

@@ -117,7 +117,7 @@ static uint32_t late_saver_of(const struct job *job)
     for (uint32_t rank = run->unsaved ? 0 : 1; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && rank_is_over(member) && member->may_save &&
-            member->steps > step && (!run->unsaved || save_has_weights(run, rank))) {
+            member->steps > step && (!run->unsaved || last_can_save(run, rank))) {
             saver = rank;
             step = member->steps;
         }

@@ -1,0 +1,91 @@
+/* last.c - which ranks have what the last step left
+ *
+ *     holds     its process has that state in memory, whatever it was told of a round since
+ *     has said  how it ended (RankDone), and was told of no round since
+ *     has all   is done, and said the digest of what all ranks hold
+ *     can end   has said such a digest, or holds the state: with no round to come it ends with it
+ *     can save  ... and may be asked to: weights that are the job's
+ *
+ * Of ranks that train for themselves the job's weights are rank 0's. Stored is which step is the
+ * last, and whether the ranks hold one state: how they ended all say again after a restart. */
+#include "daemon/sched/state.h"
+
+bool last_is_made(const struct node *node, const Ms__RankDone *msg)
+{
+    return !msg->stopped && (msg->code == MS_OK || (msg->steps > 0 && !node->leaving));
+}
+
+void last_note_step(struct run *run, const struct node *node, const Ms__RankDone *msg)
+{
+    if (last_is_made(node, msg) && msg->steps > run->last_step) {
+        run->last_step = msg->steps; /* of a release that did not say it when it was ready */
+    }
+}
+
+/* Of ranks that train for themselves, too, wherever they are now: one that begins anew has not. */
+static bool all_have_made(const struct run *run, uint64_t step)
+{
+    bool have = true;
+    for (uint32_t rank = 0; have && rank < run->job->workers; rank++) {
+        have = run->members[rank].step >= step;
+    }
+    return have;
+}
+
+/* It holds what the last step left, whatever it has said of its end since: of a round, too. Of
+ * ranks that train for themselves the job's weights are rank 0's. */
+bool last_holds(const struct run *run, uint32_t rank)
+{
+    const struct member *member = &run->members[rank];
+    const uint64_t last = run->last_step > run->furthest ? run->last_step : run->furthest;
+    const bool is_here = run->last_step > 0 && member->hold != NULL &&
+                         member->state != RANK_MISSING && member->step >= last &&
+                         (member->has_state || member->state == RANK_READY);
+    return is_here &&
+           (run->is_together || (rank == 0 && run_is_apart(run) && all_have_made(run, last)));
+}
+
+/* One that trains for itself says no digest, and one that stood none before it saves. */
+bool last_can_save(const struct run *run, uint32_t rank)
+{
+    return rank == 0 || (!run_is_apart(run) && run->members[rank].weights_sha256[0] != '\0') ||
+           (run->called_off && last_holds(run, rank));
+}
+
+/* It says the digest of what all ranks hold. Of those that train for themselves rank 0 alone says
+ * one. */
+static bool says_of_all(const struct run *run, uint32_t rank)
+{
+    return (run->members[rank].weights_sha256[0] != '\0' && !run_is_apart(run) &&
+            (rank != 0 || run->is_together)) ||
+           (run->called_off && last_holds(run, rank));
+}
+
+/* It is done, and so no rank has a step to make. */
+bool last_has_all(const struct run *run, uint32_t rank)
+{
+    return run->members[rank].state == RANK_DONE && says_of_all(run, rank);
+}
+
+/* Or it was told of no round since it said so. */
+bool last_has_said(const struct member *member)
+{
+    return member->state == RANK_DONE ||
+           ((member->state == RANK_TRAINING || member->state == RANK_PREPARING) &&
+            member->hold != NULL && member->hold->has_said && member->hold->heard == 0);
+}
+
+/* Where no round comes any more it ends with the weights, or has. */
+bool last_can_end(const struct run *run, uint32_t rank)
+{
+    return (last_has_said(&run->members[rank]) && says_of_all(run, rank)) || last_holds(run, rank);
+}
+
+bool last_one_has_all(const struct run *run)
+{
+    bool has = false;
+    for (uint32_t rank = 0; !has && rank < run->job->workers; rank++) {
+        has = last_has_all(run, rank);
+    }
+    return has;
+}
