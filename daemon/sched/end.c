@@ -72,12 +72,19 @@ static void log_end(struct sched *s, const struct job *job)
              emit_quote(s, ms_code_name(job->code)), emit_quote(s, job->reason));
 }
 
-/* Of one that ended early the last that was told, as clients are shown it. */
+/* Of one that ended early, as clients are shown it: the last that was told, or else, as after a
+ * restart of the scheduler, what its ranks said of their end. */
 static uint64_t last_step(const struct job *job)
 {
     const struct run *run = job->run;
-    return job->steps == 0 && run != NULL && run->has_progress ? run->progress.msg.step
-                                                               : job->steps;
+    uint64_t step = job->steps;
+    if (step == 0 && run != NULL && run->has_progress) {
+        return run->progress.msg.step;
+    }
+    for (uint32_t rank = 0; job->steps == 0 && run != NULL && rank < job->workers; rank++) {
+        step = run->members[rank].steps > step ? run->members[rank].steps : step;
+    }
+    return step;
 }
 
 static const char *end_facts(struct sched *s, const struct job *job)
@@ -104,6 +111,9 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     purse_remove(s, job);
     spec_settle(s, job);
     job->ended_ms = s->now.wall_ms;
+    if (job->run != NULL && !job->run->has_progress) {
+        job->steps = last_step(job);
+    }
     emit_put_job(s, job, false);
     log_end(s, job);
     if (was_placed) {

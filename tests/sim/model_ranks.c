@@ -840,7 +840,8 @@ static bool tells_kept(const struct m_job *job, const char *reason)
                ? strstr(reason, job->kept) != NULL && strstr(reason, "; rank ") != NULL
            : job->ranks[0].done && !job->ranks[0].stopped
                ? true
-               : !lost || strstr(reason, "; nothing is saved: ") != NULL;
+               : !lost || strstr(reason, "; nothing is saved: ") != NULL ||
+                     strstr(reason, "; the weights are not saved: ") != NULL;
 }
 
 static void judge_cancelled(struct model *m, struct m_job *job, const struct sched_job_row *row)

@@ -136,7 +136,7 @@ START_TEST(nor_has_one_that_says_no_digest)
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
     fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
     cannot_save(0);
-    ended(JOB_CANCELLED, "nothing is saved: rank 0 (node w0) says: weights");
+    ended(JOB_CANCELLED, "the weights are not saved: rank 0 (node w0) says: weights");
 }
 END_TEST
 
@@ -425,7 +425,7 @@ START_TEST(a_cancel_of_ranks_that_train_for_themselves_asks_rank_0_alone)
     two_that_train_for_themselves_end_and_rank_0_cannot_save();
     is_cancelled_and_rank_0_asked();
     cannot_save(0);
-    ended(JOB_CANCELLED, "nothing is saved: rank 0 (node w0) says: weights");
+    ended(JOB_CANCELLED, "the weights are not saved: rank 0 (node w0) says: weights");
 }
 END_TEST
 
@@ -655,7 +655,7 @@ START_TEST(a_cancel_where_nobody_can_says_so)
     cannot_save(0);
     cannot_save(1);
     cannot_save(2);
-    ended(JOB_CANCELLED, "cancelled by alice; nothing is saved: rank ");
+    ended(JOB_CANCELLED, "cancelled by alice; the weights are not saved: rank ");
 }
 END_TEST
 
@@ -760,7 +760,8 @@ START_TEST(a_cancel_after_a_restart_has_all_try_once_more)
     says_again(0, MS_E_IO);
     is_to_save(1);
     says_again(1, MS_E_IO);
-    ended(JOB_CANCELLED, "cancelled by alice; nothing is saved: rank ");
+    ended(JOB_CANCELLED, "cancelled by alice; the weights are not saved: rank ");
+    ck_assert_uint_eq(fix_stored(1)->steps, 120);
 }
 END_TEST
 
