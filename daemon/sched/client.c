@@ -30,6 +30,12 @@ static const char *submit_invalid(struct sched *s, const Ms__Submit *msg)
         return emit_text(s, "job %s names run directory %.200s: only `msctl run` may choose one",
                          msg->name, msg->run_dir);
     }
+    if (msg->run_dir[0] == '\0' && s->mode->names_run_dir) {
+        return emit_text(s,
+                         "job %s names no run directory, and this scheduler is the own one of a "
+                         "`msctl run`: submit to a standing cluster, or start another run",
+                         msg->name);
+    }
     return msg->plan[0] != '\0' ? plan_refusal(s, msg->plan) : NULL;
 }
 

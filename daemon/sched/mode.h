@@ -14,7 +14,7 @@ struct node_info;
 struct mode {
     const char *name;         /* StatusInfo */
     const char *no_submit;    /* NULL, or why clients cannot submit jobs */
-    bool names_run_dir;       /* a submit may name the run directory */
+    bool names_run_dir;       /* a submit does name the run directory; else none may */
     bool requeues_on_restart; /* of jobs whose ranks were getting ready; else they go on */
     bool places_anew;         /* other nodes may come for a job that lost one before it started */
     bool by_hand;             /* people and scripts start processes: beside one that lives, too */

@@ -203,7 +203,7 @@ static bool submit_refusal_is_fair(const struct model *m, const struct m_conn *c
                                 person_is_refused(conn->is_admin, msg->priority));
     case MS_E_INVALID:
         return msg->workers < 1 || msg->workers > MS_WORKERS_MAX || msg->job_json.len == 0 ||
-               (msg->run_dir[0] != '\0' && m->w->mode != SCHED_RUN) ||
+               ((msg->run_dir[0] != '\0') != (m->w->mode == SCHED_RUN)) ||
                person_is_refused(conn->is_admin, msg->priority);
     default:
         return code == MS_E_FULL &&

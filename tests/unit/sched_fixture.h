@@ -29,6 +29,7 @@ static struct {
     uint32_t frame;
     struct fix_answer answers[FIX_ANSWERS];
     size_t n_answers;
+    bool names_run_dir; /* a job that is submitted */
 } fix;
 
 static inline void fix_drop_answers(void)
@@ -61,6 +62,7 @@ static inline void fix_create(const struct sched_config *cfg)
     fix.now = (struct sched_time){1000000, 1700000000000};
     fix.conns = 0;
     fix.s = sched_create(cfg, fix.now);
+    fix.names_run_dir = cfg->mode == SCHED_RUN;
     ck_assert_ptr_nonnull(fix.s);
 }
 
@@ -397,6 +399,7 @@ static inline Ms__Submit fix_job(uint32_t workers)
     msg.job_json.data = (uint8_t *)"{}";
     msg.job_json.len = 2;
     msg.name = (char *)"mnist";
+    msg.run_dir = (char *)(fix.names_run_dir ? "/tmp/run" : "");
     msg.workers = workers;
     return msg;
 }

@@ -109,6 +109,10 @@ START_TEST(run_directory_is_for_private_schedulers)
     fix_start(SCHED_RUN, 0);
     uint64_t worker = fix_register("0", 1);
     conn = fix_open(MS_ROLE_USER, "uid0");
+    msg.run_dir = (char *)"";
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    fix_refused(conn, MS_E_INVALID, "job mnist names no run directory");
+    msg.run_dir = (char *)"/tmp/x";
     fix_say(conn, MS_MSG_SUBMIT, &msg.base);
 
     ck_assert_str_eq(((const Ms__Assign *)fix_heard(worker, MS_MSG_ASSIGN))->run_dir, "/tmp/x");
