@@ -24,7 +24,7 @@ bool calloff_may(const struct run *run, uint32_t without)
 /* It has all that it was to have, and nobody else needs it. */
 static bool has_ended_for_itself(const struct run *run, uint32_t rank)
 {
-    return run_is_apart(run) && save_is_at_end(run) && run->members[rank].is_complete;
+    return run->replicas == REPLICAS_APART && save_is_at_end(run) && run->members[rank].is_complete;
 }
 
 /* Of the others nobody has a step to make, and rank 0 could not save: one of them has, or can. */
@@ -82,7 +82,7 @@ void calloff_round_is_tardy(struct sched *s, struct run *run)
 static void tell_to_stand(struct sched *s, const struct run *run, uint32_t rank)
 {
     const struct member *member = &run->members[rank];
-    if (member->state == RANK_TRAINING && !member->passed_over && last_holds(run, rank)) {
+    if (member->state == RANK_TRAINING && last_holds(run, rank)) {
         hold_settle(member->hold);
         send_stop_at_step(s, member->hold, MS_OK,
                           "all steps are made, and the job ends without who is lost", false);
@@ -109,8 +109,9 @@ static bool take_ends(struct run *run)
     return last_one_has_all(run);
 }
 
-/* Those that have not ended: who holds the last step is about to, unless he had his time and
- * another one has ended; who was told of a round and does not hold it is let go. */
+/* Those that have not ended. Who holds the last step is about to, and is told so now: he has his
+ * time from then on, unless he hung before, and another one has ended. Who was told of a round and
+ * does not hold it is let go, and of the others nobody waits for one that had_time to make it. */
 static void settle(struct sched *s, struct job *job, bool had_time)
 {
     struct run *run = job->run;
@@ -122,15 +123,16 @@ static void settle(struct sched *s, struct job *job, bool had_time)
         struct member *member = &run->members[rank];
         const bool is_over = rank_is_over(member);
         const bool trains = member->state == RANK_TRAINING;
-        const bool is_needed =
-            !is_over && !has_saved && last_holds(run, rank) && !(trains && had_time && has_one);
+        const bool holds = last_holds(run, rank);
+        const bool hangs = holds ? member->passed_over : had_time;
+        const bool is_needed = !is_over && !has_saved && holds && !(hangs && has_one);
         if (!is_over && !is_needed && !trains) {
             recover_vacate(s, job, rank, text);
         } else if (is_needed && !trains) {
             rank_set(run, rank, RANK_ON_RESUME);
             member->has_state = true; /* it may have taken it in this round */
         }
-        member->passed_over = trains && !is_needed && (had_time || has_saved);
+        member->passed_over = trains && !is_needed && (hangs || has_saved);
     }
 }
 

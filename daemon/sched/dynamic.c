@@ -310,6 +310,17 @@ static void complete(struct sched *s)
     queue_add(s, job);
 }
 
+/* Whoever has no rank, and waits for one, and whoever let go of his since. */
+static void tell_end(struct sched *s)
+{
+    for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
+        struct node *node = list_item(at, struct node, beating);
+        if (list_empty(&node->holds) && !node->told_end) {
+            send_stop(s, node, 0, 0, s->exit_code, s->exit_text);
+        }
+    }
+}
+
 void dynamic_settle(struct sched *s)
 {
     if (s->topo == TOPO_INITIALIZING) {
@@ -322,6 +333,9 @@ void dynamic_settle(struct sched *s)
             s->refusal[0] == '\0' && !s->draining) {
             complete(s);
         }
+    }
+    if (s->ending) {
+        tell_end(s);
     }
     if (s->ending && s->n_registered == 0) {
         dynamic_exit(s, NULL);
@@ -429,10 +443,11 @@ const char *dynamic_waiting_for(struct sched *s)
  */
 
 /* Members have leave_ms to go, and never longer than a lease. */
-static void begin_ending(struct sched *s, int status, const char *text, int64_t leave_ms)
+static void begin_ending(struct sched *s, int code, const char *text, int64_t leave_ms)
 {
     s->ending = true;
-    s->exit_status = status;
+    s->exit_status = code == MS_OK ? 0 : 1;
+    s->exit_code = code;
     ms_text_copy(s->exit_text, sizeof(s->exit_text), text);
     s->leave_ms = leave_ms < s->cfg.lease_ms ? leave_ms : s->cfg.lease_ms;
     s->ending_until_ms = after_ms(s, s->leave_ms);
@@ -461,10 +476,7 @@ void dynamic_timeout(struct sched *s, struct timer *timer)
         present_words(s), missing_words(s));
     emit_log(s, MS_LOG_ERR, "topology.failed reason=%s", emit_quote(s, text));
     topo_set(s, TOPO_ON_TIMEOUT);
-    for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
-        send_stop(s, list_item(at, struct node, beating), 0, 0, MS_E_TIMEOUT, text);
-    }
-    begin_ending(s, 1, text, MS_TOPO_LEAVE_MS);
+    begin_ending(s, MS_E_TIMEOUT, text, MS_TOPO_LEAVE_MS);
 }
 
 void dynamic_job_ended(struct sched *s, const struct job *job)
@@ -473,7 +485,8 @@ void dynamic_job_ended(struct sched *s, const struct job *job)
         return;
     }
     topo_set(s, job->state == JOB_SUCCEEDED ? TOPO_ON_SUCCESS : TOPO_ON_FAILURE);
-    begin_ending(s, job->state == JOB_SUCCEEDED ? 0 : 1, job->reason, MS_STOP_ANSWER_MS);
+    begin_ending(s, job->state == JOB_SUCCEEDED ? MS_OK : job->code, job->reason,
+                 MS_STOP_ANSWER_MS);
 }
 
 void dynamic_found_ended(struct sched *s, const struct job *job)

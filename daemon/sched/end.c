@@ -116,6 +116,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     }
     emit_put_job(s, job, false);
     log_end(s, job);
+    s->mode->job_ended(s, job);
     if (was_placed) {
         run_close(s, job, job->code, job->reason);
         for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -124,7 +125,6 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     }
     waiters_answer(s, job);
     watch_stir(s, job);
-    s->mode->job_ended(s, job);
     job_keep(s, job); /* last: it may drop the job */
 }
 

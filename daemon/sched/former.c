@@ -419,7 +419,7 @@ void former_said(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
 {
     struct run *run = hold->keeps;
     hold->has_said = true;
-    last_note_step(run, hold->node, msg);
+    last_note_done(run, hold->node, msg);
     if (last_is_made(hold->node, msg)) { /* it is done, and keeps it until it hears Stop */
         return;
     }

@@ -15,40 +15,65 @@ bool last_is_made(const struct node *node, const Ms__RankDone *msg)
     return !msg->stopped && (msg->code == MS_OK || (msg->steps > 0 && !node->leaving));
 }
 
-void last_note_step(struct run *run, const struct node *node, const Ms__RankDone *msg)
+static void note(struct run *run, uint32_t rank, uint64_t steps)
 {
-    if (last_is_made(node, msg) && msg->steps > run->last_step) {
-        run->last_step = msg->steps; /* of a release that did not say it when it was ready */
+    run->members[rank].last_step = steps;
+    run->last_step = steps > run->last_step ? steps : run->last_step;
+}
+
+void last_note_ready(struct run *run, uint32_t rank, const Ms__RankReady *msg)
+{
+    if (msg->steps_total > 0) { /* a release before this one does not say it */
+        note(run, rank, msg->steps_total);
     }
 }
 
-/* Of ranks that train for themselves, too, wherever they are now: one that begins anew has not. */
-static bool all_have_made(const struct run *run, uint64_t step)
+void last_note_done(struct run *run, const struct node *node, const Ms__RankDone *msg)
+{
+    if (last_is_made(node, msg) && msg->steps > run->members[msg->rank].last_step) {
+        note(run, msg->rank, msg->steps);
+    }
+}
+
+/* Of one that trains for itself its own, whose data may be other data. */
+static uint64_t last_of(const struct run *run, uint32_t rank)
+{
+    const uint64_t own = run->replicas == REPLICAS_APART ? run->members[rank].last_step : 0;
+    const uint64_t most = run->last_step > run->furthest ? run->last_step : run->furthest;
+    return own > 0 ? own : most;
+}
+
+bool last_is_short(const struct run *run, uint32_t rank, uint64_t step)
+{
+    return run->last_step == 0 || step < last_of(run, rank);
+}
+
+/* Wherever they are now: one that begins anew is short of it. */
+static bool all_have_made_theirs(const struct run *run)
 {
     bool have = true;
     for (uint32_t rank = 0; have && rank < run->job->workers; rank++) {
-        have = run->members[rank].step >= step;
+        have = !last_is_short(run, rank, run->members[rank].step);
     }
     return have;
 }
 
-/* It holds what the last step left, whatever it has said of its end since: of a round, too. Of
- * ranks that train for themselves the job's weights are rank 0's. */
+/* Whatever it has said of its end since: of a round, too. */
 bool last_holds(const struct run *run, uint32_t rank)
 {
     const struct member *member = &run->members[rank];
-    const uint64_t last = run->last_step > run->furthest ? run->last_step : run->furthest;
-    const bool is_here = run->last_step > 0 && member->hold != NULL &&
-                         member->state != RANK_MISSING && member->step >= last &&
-                         (member->has_state || member->state == RANK_READY);
-    return is_here &&
-           (run->is_together || (rank == 0 && run_is_apart(run) && all_have_made(run, last)));
+    const bool is_here = member->hold != NULL && member->state != RANK_MISSING &&
+                         (member->has_state || member->state == RANK_READY) &&
+                         !last_is_short(run, rank, member->step);
+    return is_here && (run->replicas == REPLICAS_ALIKE ||
+                       (run->replicas == REPLICAS_APART && rank == 0 && all_have_made_theirs(run)));
 }
 
 /* One that trains for itself says no digest, and one that stood none before it saves. */
 bool last_can_save(const struct run *run, uint32_t rank)
 {
-    return rank == 0 || (!run_is_apart(run) && run->members[rank].weights_sha256[0] != '\0') ||
+    return rank == 0 ||
+           (run->replicas != REPLICAS_APART && run->members[rank].weights_sha256[0] != '\0') ||
            (run->called_off && last_holds(run, rank));
 }
 
@@ -56,8 +81,8 @@ bool last_can_save(const struct run *run, uint32_t rank)
  * one. */
 static bool says_of_all(const struct run *run, uint32_t rank)
 {
-    return (run->members[rank].weights_sha256[0] != '\0' && !run_is_apart(run) &&
-            (rank != 0 || run->is_together)) ||
+    return (run->members[rank].weights_sha256[0] != '\0' && run->replicas != REPLICAS_APART &&
+            (rank != 0 || run->replicas == REPLICAS_ALIKE)) ||
            (run->called_off && last_holds(run, rank));
 }
 

@@ -31,7 +31,8 @@ struct mode {
     const char *(*lets_be)(struct sched *s, const Ms__Register *msg);
     void (*registered)(struct sched *s, const struct node_info *info, const Ms__Register *msg);
     void (*settle)(struct sched *s); /* at the end of each event */
-    void (*job_ended)(struct sched *s, const struct job *job);
+    void (*job_ended)(struct sched *s,
+                      const struct job *job); /* its ranks have yet to hear of it */
     /* A worker came back for a job whose end is stored already. */
     void (*found_ended)(struct sched *s, const struct job *job);
     const char *(*waiting_for)(struct sched *s); /* "" nobody */

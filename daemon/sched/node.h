@@ -91,6 +91,7 @@ struct node {
     const char *expected; /* NEW: after what it has to come back; a literal */
     bool came;            /* registered since the start, or since it went away */
     bool leaving;         /* its process said so: it gets no rank any more */
+    bool told_end;        /* ... of a dynamic cluster: it heard the last Stop */
     bool returns;         /* LEFT: it said that it is back in a moment */
     bool is_chosen;       /* within one call of vacant.c: for another rank already */
     bool is_unreached;    /* ... where it was looked at: by ranks of the job, or its host is not */

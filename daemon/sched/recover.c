@@ -553,8 +553,8 @@ static bool goes_back(struct run *run)
     const struct mend *first = run_mend(run, 0);
     const uint64_t step = first->state.step;
     const uint64_t told = first->state.told > run->furthest ? first->state.told : run->furthest;
-    const bool is_back =
-        !run_is_apart(run) && told > (first->state.from == MS_STATE_CHECKPOINT ? step : step + 1);
+    const bool is_back = run->replicas != REPLICAS_APART &&
+                         told > (first->state.from == MS_STATE_CHECKPOINT ? step : step + 1);
     if (is_back) {
         run->again_from = step + 1;
         run->again_to = told;

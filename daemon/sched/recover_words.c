@@ -168,10 +168,11 @@ static const char *apart_words(struct sched *s, const struct job *job)
 
 const char *recover_state_words(struct sched *s, const struct job *job, const struct recovered *how)
 {
-    const char *words = emit_text(
-        s, "generation %llu: %s; it stood still for %lld ms%s", (ull)job->generation,
-        run_is_apart(job->run) ? apart_words(s, job) : from_words(s, job->run, how->is_back),
-        (long long)how->still_ms, how->is_least ? " since the scheduler is back" : "");
+    const char *words =
+        emit_text(s, "generation %llu: %s; it stood still for %lld ms%s", (ull)job->generation,
+                  job->run->replicas == REPLICAS_APART ? apart_words(s, job)
+                                                       : from_words(s, job->run, how->is_back),
+                  (long long)how->still_ms, how->is_least ? " since the scheduler is back" : "");
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct mend *mend = &job->run->mends[rank];
         const char *node = job->run->members[rank].node_id;

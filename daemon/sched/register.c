@@ -214,6 +214,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     claim_raise(s, claim, info->principal);
     bool same_process = node->info.incarnation == info->incarnation;
     node->leaving = node->leaving && same_process; /* it may have been away, not gone */
+    node->told_end = false;
     struct hold *ours = claim_find(node, info, claim);
     node->info = *info;
     host_join(s, node);

@@ -149,6 +149,17 @@ static const char *start_facts(struct sched *s, const struct job *job)
     return facts_end(s, &facts);
 }
 
+static enum replicas replicas_of(const struct job *job)
+{
+    enum replicas replicas = job->recovery ? REPLICAS_ALIKE : REPLICAS_NOT_KNOWN;
+    for (uint32_t rank = 0; job->recovery && rank < job->workers; rank++) {
+        if (run_mend(job->run, rank)->state.is_apart) {
+            replicas = REPLICAS_APART;
+        }
+    }
+    return replicas;
+}
+
 static void all_ready(struct sched *s, struct job *job)
 {
     uint32_t rank = 0;
@@ -163,6 +174,7 @@ static void all_ready(struct sched *s, struct job *job)
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
     const bool begins = job->state == JOB_PLACING;
     const char *facts = NULL;
+    job->run->replicas = replicas_of(job);
     const char *recovered = recover_end(s, job, &facts);
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
@@ -173,7 +185,6 @@ static void all_ready(struct sched *s, struct job *job)
         plan_settle(s, job);
     }
     job->run->told = run_mend(job->run, 0)->state.step; /* an earlier one, if it went back */
-    job->run->is_together = job->recovery && !run_is_apart(job->run);
     formers_release(s, job->run, MS_E_ABORTED,
                     emit_text(s,
                               "job %llu runs in generation %llu, and another process has the rank",
@@ -229,7 +240,7 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     member->ready_in = hold->generation;
     member->step = msg->step;
     note_state(run, hold->rank, msg);
-    run->last_step = msg->steps_total > run->last_step ? msg->steps_total : run->last_step;
+    last_note_ready(run, hold->rank, msg);
     rank_set(run, hold->rank, RANK_ON_READY);
     if (run->n_formers > 0) { /* a round may have waited for who holds the state */
         s->due |= DUE_PLACE;
@@ -280,7 +291,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
 /* Whose steps and time are the job's. */
 static uint32_t ender(const struct run *run)
 {
-    if (run_is_apart(run)) {
+    if (run->replicas == REPLICAS_APART) {
         return 0; /* whose weights are the job's, wherever it is */
     }
     uint32_t rank = run->members[0].state == RANK_DONE ? 0 : run->saver;
@@ -379,7 +390,8 @@ static void tell_the_rest(struct sched *s, struct job *job)
 /* Of one that was to stand where no round comes any more: it holds less than was thought. */
 static bool stands_short(const struct run *run, const Ms__RankDone *msg)
 {
-    return run->called_off && msg->stopped && msg->steps < run->last_step;
+    return run->called_off && !run->cancelling && msg->stopped &&
+           last_is_short(run, msg->rank, msg->steps);
 }
 
 static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
@@ -399,7 +411,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),
                  is_end ? msg->weights_sha256 : "");
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
-    last_note_step(run, hold->node, msg);
+    last_note_done(run, hold->node, msg);
     if (stands_short(run, msg)) {
         run_lost(s, job, rank, FAULT_LEAVING, MS_E_ABORTED,
                  rank_text(s, job, rank, "was let go",
@@ -471,7 +483,7 @@ static void note_older_end(const struct node *node, const Ms__RankDone *msg)
     if (hold != NULL && hold->job != NULL && hold->job_id == msg->job && hold->rank == msg->rank &&
         hold->heard == msg->generation && msg->generation != 0) {
         hold->has_said = true;
-        last_note_step(hold->job->run, node, msg);
+        last_note_done(hold->job->run, node, msg);
     }
 }
 

@@ -32,7 +32,7 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     msg.again_to = run->again_to;
     msg.saver = run->saver;
     msg.last_step = run->last_step;
-    msg.together = run->is_together;
+    msg.replicas = run->replicas;
     formers_pack(s, run, &msg);
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
@@ -142,7 +142,8 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->again_to = msg->again_to;
         run->saver = msg->saver < job->workers ? msg->saver : 0;
         run->last_step = msg->last_step;
-        run->is_together = msg->together;
+        run->replicas =
+            msg->replicas <= REPLICAS_APART ? (enum replicas)msg->replicas : REPLICAS_NOT_KNOWN;
         formers_unpack(run, msg);
     }
     for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {

@@ -51,18 +51,8 @@ struct mend *run_mend(struct run *run, uint32_t rank)
     return &run->mends[rank];
 }
 
-bool run_is_apart(const struct run *run)
-{
-    bool is = run->was_apart;
-    for (uint32_t rank = 0; run->mends != NULL && !is && rank < run->job->workers; rank++) {
-        is = run->job->recovery && run->mends[rank].state.is_apart;
-    }
-    return is;
-}
-
 void run_forget_mends(struct run *run)
 {
-    run->was_apart = run_is_apart(run);
     for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
         free(run->mends[rank].since.causes);
         free(run->mends[rank].wall.causes);
@@ -241,8 +231,8 @@ void send_start(struct sched *s, const struct hold *hold)
     emit_send(s, hold->node->conn->id, MS_MSG_START, 0, &msg.base);
 }
 
-void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
-               int code, const char *text)
+void send_stop(struct sched *s, struct node *node, uint64_t job, uint64_t generation, int code,
+               const char *text)
 {
     Ms__Stop msg = MS__STOP__INIT;
     msg.job = job;
@@ -251,6 +241,7 @@ void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t 
     msg.text = (char *)text;
     if (node->conn != NULL) {
         emit_send(s, node->conn->id, MS_MSG_STOP, 0, &msg.base);
+        node->told_end = s->ending;
     }
 }
 

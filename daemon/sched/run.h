@@ -30,6 +30,7 @@ struct member {
     struct hold *hold; /* while a node has the rank; also MISSING: the node that is expected */
     uint32_t pid;
     uint64_t step, steps;
+    uint64_t last_step; /* how many steps it makes, as it says when it is ready; 0: not known */
     double seconds;
     bool has_plan;      /* its process has made the plan of the ranks */
     uint64_t ready_in;  /* ... and said so in this generation, the last one */
@@ -42,6 +43,11 @@ struct member {
     bool passed_over;   /* it is not over, and nobody waits for it any more: its disk may hang */
     bool said_well;     /* it ended well before a round that is due; its hold has_said */
 };
+
+/* What the ranks hold: one state, or each its own, for it trains for itself (parallel.mode).
+ * Stored.
+ */
+enum replicas { REPLICAS_NOT_KNOWN, REPLICAS_ALIKE, REPLICAS_APART };
 
 /* What befalls a rank; lost.c says what becomes of its job. */
 enum fault {
@@ -150,8 +156,7 @@ struct run {
     struct timer ready;         /* while PLACING, RECOVERING; not armed: for ever */
     struct timer adopt;         /* while ranks are MISSING */
     int64_t expect_ms;          /* how long it was armed for, all in all */
-    bool was_apart;             /* run_is_apart when it was over */
-    bool is_together;           /* ... they do not, as they said when it last started */
+    enum replicas replicas;     /* of a job that recovers, as they said when it last started */
     const char *expected;       /* after what their nodes have to come back; a literal */
     struct timer grace;         /* of a cancel at the step */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
@@ -168,7 +173,7 @@ struct run {
     struct timer save_again;      /* the next one is asked, or all again */
     struct timer tardy;           /* who does not end is passed over */
     bool called_off;    /* RECOVERING, and no round comes: the others end without who is lost */
-    uint64_t last_step; /* how many there are, as the ranks say when they are ready; 0: not known */
+    uint64_t last_step; /* the most that a rank makes: who trains for itself may make fewer */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
@@ -236,9 +241,6 @@ const char *isa_least(struct node *const *nodes, uint32_t n);
 struct run *run_create(struct job *job); /* ranks are MISSING until rank_begin; NULL: no memory */
 void run_free(struct run *run);
 struct mend *run_mend(struct run *run, uint32_t rank);
-/* Each rank of a job that recovers trains for itself (parallel.mode), by what it said as it was
- * ready. */
-bool run_is_apart(const struct run *run);
 void run_forget_mends(struct run *run);                                 /* it is over */
 void rank_begin(struct run *run, uint32_t rank, enum rank_state state); /* its first state */
 void rank_set(struct run *run, uint32_t rank, enum rank_event event);
@@ -257,8 +259,8 @@ const char *text_behind(struct sched *s, const char *head, const char *text);
 const char *rank_text(struct sched *s, const struct job *job, uint32_t rank, const char *what,
                       const char *cause);
 void send_start(struct sched *s, const struct hold *hold);
-void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
-               int code, const char *text);
+void send_stop(struct sched *s, struct node *node, uint64_t job, uint64_t generation, int code,
+               const char *text);
 void send_stop_at_step(struct sched *s, const struct hold *hold, int code, const char *text,
                        bool saves);
 
@@ -350,7 +352,10 @@ void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 
 /* A rank made all its steps, and holds what it ended with. */
 bool last_is_made(const struct node *node, const Ms__RankDone *msg);
-void last_note_step(struct run *run, const struct node *node, const Ms__RankDone *msg);
+void last_note_ready(struct run *run, uint32_t rank, const Ms__RankReady *msg);
+void last_note_done(struct run *run, const struct node *node, const Ms__RankDone *msg);
+bool last_is_short(const struct run *run, uint32_t rank,
+                   uint64_t step);                        /* one more is to be made */
 bool last_holds(const struct run *run, uint32_t rank);    /* in memory, in a round, too */
 bool last_has_said(const struct member *member);          /* how it ended; no round since */
 bool last_has_all(const struct run *run, uint32_t rank);  /* ... and it is done, for all ranks */

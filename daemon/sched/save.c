@@ -109,7 +109,7 @@ bool save_all_are_done(const struct run *run)
 bool save_first_has(const struct run *run)
 {
     const struct member *first = &run->members[0];
-    return first->is_complete && (first->state == RANK_DONE || run_is_apart(run));
+    return first->is_complete && (first->state == RANK_DONE || run->replicas == REPLICAS_APART);
 }
 
 /* All that are left, as ranks of a program may be: it saves what it likes itself. One that was
@@ -302,7 +302,7 @@ void save_forget(struct sched *s, struct run *run)
 const char *save_words(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
-    const bool is_alone = job->workers == 1 || run_is_apart(run);
+    const bool is_alone = job->workers == 1 || run->replicas == REPLICAS_APART;
     const char *head =
         run->late_asked && !run->save_waits
             ? emit_text(s, "all steps are made; waits for %s to save the weights: ",

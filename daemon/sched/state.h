@@ -134,7 +134,7 @@ struct sched {
     int64_t ending_until_ms; /* so long it waits for them, while it ends */
     int64_t leave_ms;        /* ... which is so long */
     bool ending, exited;
-    int exit_status;
+    int exit_status, exit_code;
     char exit_text[MS_TEXT_MAX + 1];
     uint8_t *spec; /* job_json of the first worker, owned */
     size_t spec_bytes;

@@ -163,9 +163,8 @@ static const char *kept_words(struct sched *s, const struct run *run)
         return run->kept;
     }
     if (run->unkept[0] != '\0') {
-        return text_behind(s,
-                           run->unsaved ? "the weights are not saved: " : "nothing is saved: ",
-                           run->unkept);
+        return text_behind(
+            s, run->unsaved ? "the weights are not saved: " : "nothing is saved: ", run->unkept);
     }
     if (run->members[0].state == RANK_DONE) {
         return emit_text(s, "rank 0 (node %s) had made the last step, and saved it",

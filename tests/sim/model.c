@@ -289,6 +289,7 @@ void model_starts(struct model *m, int64_t mono)
     m->next_job = m->w->disk.next_job;
     m_events_start(m);
     m_plans_start(m);
+    m->is_over = false;
     m->last_job = m->w->disk.next_job > 0 ? m->w->disk.next_job - 1 : 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].conn = 0;

@@ -31,6 +31,7 @@ struct m_node {
     uint64_t conn;   /* 0: not registered */
     bool came;       /* registered since the start, or since it went away */
     bool leaving;    /* its process said so */
+    bool told_end;   /* ... of a dynamic cluster: it was, since it registered */
     bool anew;       /* and as it went, that it comes back in a moment */
     int64_t stop_at; /* mono, when it was last told Stop; moved on likewise */
     int64_t heard;   /* mono; moved on while the scheduler stood still */
@@ -321,6 +322,7 @@ struct model {
     uint64_t stored;            /* ... that the disk knows */
     uint64_t last_event, ticks; /* ticks: commits, as they are counted */
     uint64_t last_job, next_job; /* the highest id; the next one that the disk knows */
+    bool is_over; /* the one job of a dynamic cluster has ended, since the scheduler's start */
     bool draining, refusing, fresh;
     bool missed_events;   /* the disk was full: some things are not in the list */
     uint32_t event_reads; /* answers of this tick that the database gives */

@@ -460,6 +460,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     *node = conn->asked;
     m_node_back(m, node->id);
     node->came = true;
+    node->told_end = false;
     node->leaving = leaving;
     if (!came) {
         m->came_at = m->n_came > 0 && m->came_at > m->mono ? m->came_at : m->mono;

@@ -181,6 +181,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         m_judge_end(m, job, row);
         m_judge_results(m, job, row);
         job->ended_now = true;
+        m->is_over = m->w->mode == SCHED_DYNAMIC;
         job->ended_ms = row->ended_ms;
         if (row->ended_ms <= 0 || row->reason[0] == '\0') {
             sim_fail(m->w, "model: job %llu ends without a reason or a time", (ull)job->id);

@@ -942,6 +942,10 @@ void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop)
 
 void m_judge_stop(struct model *m, const struct m_conn *conn, const Ms__Stop *msg)
 {
+    struct m_node *node = m_node_of(m, (struct m_conn *)conn);
+    if (node != NULL && !msg->at_step) {
+        node->told_end = m->is_over;
+    }
     struct m_stop *heard = M_MORE(m->heard, struct m_stop);
     heard->conn = conn->id;
     heard->job = msg->job;
@@ -1266,19 +1270,20 @@ void m_called_off(struct model *m, const char *log)
         if (r->vacant || r->done) {
             continue;
         }
-        const bool is_needed =
-            !has_saved && holds_last(job, rank) && !(has_one && r->started && had_time);
+        const bool holds = holds_last(job, rank);
+        const bool hangs = holds ? r->passed_over : had_time; /* who holds it is told to end now */
+        const bool is_needed = !has_saved && holds && !(has_one && hangs);
         if (!is_needed && !r->started) {
             m_vacate(m, job, r, true);
             continue;
         }
         r->has_state = r->has_state || !r->started; /* taken in this round, perhaps */
         r->started = r->ready = true;
-        r->passed_over = !is_needed && (had_time || has_saved);
+        r->passed_over = !is_needed && (hangs || has_saved);
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
-        if (!r->vacant && !r->done && !r->passed_over && holds_last(job, rank)) {
+        if (!r->vacant && !r->done && holds_last(job, rank)) {
             tell_to_stand(m, job, rank);
         }
     }
@@ -1380,7 +1385,7 @@ void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank)
     } else if (is_at_end(job) && job->ranks[rank].saving) {
         ask_for_weights(m, job, rank); /* what it was asked may be lost: once more */
     } else if (job->called_off && job->ranks[rank].started && !job->ranks[rank].done &&
-               !job->ranks[rank].passed_over && holds_last(job, rank)) {
+               holds_last(job, rank)) {
         tell_to_stand(m, job, rank);
     }
 }
@@ -1550,6 +1555,18 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     return NULL;
 }
 
+/* Who waits for a rank would wait on, and take one in whatever begins there next. */
+static void judge_end_is_told(struct model *m)
+{
+    for (size_t i = 0; m->is_over && i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        if (node->conn != 0 && node->hold.job == 0 && !node->told_end) {
+            sim_fail(m->w, "model: the cluster has ended, and nobody tells node %s, which waits",
+                     node->id);
+        }
+    }
+}
+
 void m_judge_ranks_after(struct model *m)
 {
     for (size_t i = 0; i < m->jobs.n; i++) {
@@ -1562,6 +1579,7 @@ void m_judge_ranks_after(struct model *m)
         look_for_saver(m, &m->jobs.at[i]);
     }
     judge_stops(m);
+    judge_end_is_told(m);
     for (size_t i = 0; i < m->jobs.n; i++) {
         struct m_job *job = &m->jobs.at[i];
         job->blame_at = job->complaint_judged ? SIM_NEVER : job->blame_at;

@@ -797,6 +797,7 @@ static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_nod
     snprintf(r->node, sizeof(r->node), "%s", node->id);
     memcpy(r->owner, node->owner, sizeof(r->owner));
     memcpy(r->host, node->host_name, sizeof(r->host));
+    r->step = r->incarnation == node->incarnation ? r->step : 0; /* of the one before it */
     r->incarnation = node->incarnation;
     r->pid = node->pid;
     r->vacant = false;

@@ -461,6 +461,97 @@ static void all_have_made_step(uint64_t step)
     }
 }
 
+/* Rank 1 got through the last evaluation, and rank 0 waits in it for rank 2, which is lost: nobody
+ * told it anything yet. */
+static void one_ended_and_another_is_lost(void)
+{
+    all_have_made_step(120);
+    ends(1, MS_OK, "");
+    fix_close(conns[2]);
+    beat_for(MS_CANCEL_GRACE_MS);
+}
+
+START_TEST(who_holds_the_last_step_beside_one_that_ended_ends_there)
+{
+    one_ended_and_another_is_lost();
+    is_to_stand(0, 1);
+    ends_there(0, 1, "the weights of step 120, the last, are saved", "w1");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(it_has_its_time_from_when_it_was_told)
+{
+    one_ended_and_another_is_lost();
+    is_to_stand(0, 1);
+    beat_for(MS_CANCEL_GRACE_MS - FIX_LEASE_MS);
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+    beat_for(FIX_LEASE_MS);
+    is_to_save(1);
+    cannot_save(1);
+    ends_there(0, 1, "the weights of step 120, the last, are saved", "w1"); /* however late */
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(where_it_was_passed_over_before_it_is_told_as_well)
+{
+    all_have_made_step(120);
+    ends(1, MS_OK, "");
+    beat_for(MS_CANCEL_GRACE_MS); /* ranks 0 and 2 hang, and rank 1 is to save */
+    is_to_save(1);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 1);
+    is_to_stand(2, 1);
+}
+END_TEST
+
+static void says_stopped(uint32_t rank, uint64_t steps)
+{
+    Ms__RankDone msg = end_of(rank, MS_OK, "the checkpoint is saved");
+    msg.stopped = 1;
+    msg.steps = steps;
+    msg.weights_sha256 = (char *)"";
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+/* Rank 0 is a step behind, and stops there, as it was asked to. */
+START_TEST(a_cancel_then_has_who_holds_it_save_whoever_is_behind)
+{
+    all_have_made_step(119);
+    beats_at(1, 1, 120);
+    ends(1, MS_OK, "");
+    fix_close(conns[2]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_save(1);
+    cannot_save(1);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    says_stopped(0, 119);
+    ck_assert_ptr_null(fix_stored(1));
+    is_to_save(1);
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_CANCELLED, "rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+/* Its process lives, has the rank again, and has yet to take the state from the others. */
+START_TEST(who_let_go_of_the_last_step_does_not_hold_it)
+{
+    all_have_made_step(120);
+    Ms__RankDone msg = end_of(1, MS_E_CLOSED, "no bytes for 5 s");
+    msg.steps = 0;
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    fix_job_is(1, "RECOVERING", "generation 2: waits for");
+    fix_close(conns[0]);
+    fix_close(conns[2]);
+    beat_for(4 * MS_CANCEL_GRACE_MS);
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+    fix_job_is(1, "RECOVERING", "waits for a node to take ranks 0 2");
+}
+END_TEST
+
 START_TEST(a_rank_that_is_lost_in_the_last_evaluation_fails_no_job)
 {
     all_have_made_step(120);
@@ -602,8 +693,9 @@ START_TEST(where_it_could_not_it_is_missed)
 }
 END_TEST
 
-static void two_for_themselves_have_made(uint64_t step_of_0, uint64_t step_of_1)
+static void two_for_themselves_make(uint64_t total_of_0, uint64_t total_of_1)
 {
+    const uint64_t totals[2] = {total_of_0, total_of_1};
     start(SCHED_STANDING, 0);
     conns[0] = fix_register("w0", 1);
     conns[1] = fix_register("w1", 2);
@@ -612,9 +704,14 @@ static void two_for_themselves_have_made(uint64_t step_of_0, uint64_t step_of_1)
     for (uint32_t rank = 0; rank < 2; rank++) {
         Ms__RankReady msg = ready_message(1, rank, 0);
         msg.state_digest.len = 0;
-        msg.steps_total = 120;
+        msg.steps_total = totals[rank];
         fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
     }
+}
+
+static void two_for_themselves_have_made(uint64_t step_of_0, uint64_t step_of_1)
+{
+    two_for_themselves_make(120, 120);
     beats_at(0, 1, step_of_0);
     beats_at(1, 1, step_of_1);
 }
@@ -648,6 +745,24 @@ START_TEST(and_so_is_one_that_has_steps_to_make)
     fix_close(conns[1]);
     beat_for(4 * MS_CANCEL_GRACE_MS);
     fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+}
+END_TEST
+
+/* Their data may be other data, and more of it or less. */
+START_TEST(each_has_its_own_last_step)
+{
+    static const uint64_t totals[][2] = {{120, 240}, {240, 120}};
+    two_for_themselves_make(totals[_i][0], totals[_i][1]);
+    beats_at(0, 1, totals[_i][0]);
+    beats_at(1, 1, totals[_i][1]);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 1);
+    Ms__RankDone msg = end_of(0, MS_OK, "");
+    msg.steps = totals[_i][0];
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    ended(JOB_SUCCEEDED, totals[_i][0] == 120 ? "finished 120 steps" : "finished 240 steps");
 }
 END_TEST
 
@@ -700,12 +815,13 @@ END_TEST
 /* ---- after a restart --------------------------------------------------------------------------
  */
 
-/* It knows from before that the ranks hold one state, and which step is the last. */
-START_TEST(what_was_known_of_the_ranks_is_known_after_a_restart)
+/* What the database says of job 1 of two ranks, and both are back. */
+static void restarted_with(uint32_t replicas, uint64_t last_step)
 {
     Ms__JobResults results = MS__JOB_RESULTS__INIT;
     uint8_t bytes[64];
-    results.together = 1;
+    results.replicas = replicas;
+    results.last_step = last_step;
     struct sched_job_row row = job_row(1, JOB_RUNNING);
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
     cfg.has_database = 1;
@@ -718,6 +834,12 @@ START_TEST(what_was_known_of_the_ranks_is_known_after_a_restart)
     loaded();
     is_back(0);
     is_back(1);
+}
+
+/* It knows from before that the ranks hold one state, and which step is the last. */
+START_TEST(what_was_known_of_the_ranks_is_known_after_a_restart)
+{
+    restarted_with(1, 0);
     says_again(0, MS_OK);
     fix_close(conns[1]);
     fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
@@ -726,12 +848,43 @@ START_TEST(what_was_known_of_the_ranks_is_known_after_a_restart)
 }
 END_TEST
 
-static void results_say(uint64_t last_step, int together)
+/* ... or that each trains for itself: who had ended is not missed then, either ... */
+START_TEST(so_is_that_they_train_for_themselves)
+{
+    restarted_with(2, 120);
+    Ms__RankDone msg = end_of(1, MS_OK, "");
+    msg.generation = 11;
+    msg.weights_sha256 = (char *)"";
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    fix_close(conns[1]);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    fix_job_is(1, "RUNNING", "lost, and not replaced, for nothing is left for it to make: rank 1");
+    says_again(0, MS_OK);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* ... nor who is lost in its last evaluation. */
+START_TEST(and_that_all_of_them_have_made_theirs)
+{
+    restarted_with(2, 120);
+    beats_at(0, 11, 120);
+    beats_at(1, 11, 120);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 11);
+    says_again(0, MS_OK);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+static void results_say(uint64_t last_step, uint32_t replicas)
 {
     const struct sched_job_row *row = fix_stored(1);
     Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
     ck_assert_ptr_nonnull(msg);
-    ck_assert_int_eq(msg->together, together);
+    ck_assert_uint_eq(msg->replicas, replicas);
     ck_assert_uint_eq(msg->last_step, last_step);
     ms__job_results__free_unpacked(msg, NULL);
 }
@@ -806,6 +959,34 @@ START_TEST(in_a_dynamic_cluster_the_process_of_a_lost_rank_is_not_extra)
 }
 END_TEST
 
+/* A process that waits for a rank has to hear that none comes any more: it would take it in
+ * whatever begins here next. */
+START_TEST(who_has_no_rank_when_the_job_ends_is_told)
+{
+    static const char *const ids[] = {"a", "b", "c"};
+    start(SCHED_DYNAMIC, RANKS);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        conns[rank] = dynamic_worker(ids[rank], 1 + rank, "h", RANKS);
+    }
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, RANKS, 0);
+    fix_close(conns[1]);
+    fix_close(conns[2]);
+    conns[1] = dynamic_worker("b", 12, "h", RANKS); /* it waits for c */
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_REGISTERED));
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "root"), 1, 1);
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+    says_stopped(0, 7);
+    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_uint_eq(stop->job, 0);
+    ck_assert_int_eq(stop->code, MS_E_CANCELLED);
+    ck_assert_ptr_nonnull(strstr(stop->text, "cancelled by root"));
+    fix_beat(conns[1]);
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP)); /* once */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sched_called_off");
@@ -834,9 +1015,18 @@ int main(void)
     tcase_add_test(t, a_rank_that_is_lost_once_too_often_is_not_missed);
     tcase_add_test(t, where_nobody_else_has_made_the_last_step_it_fails_the_job);
     tcase_add_test(t, what_was_known_of_the_ranks_is_known_after_a_restart);
+    tcase_add_test(t, so_is_that_they_train_for_themselves);
+    tcase_add_test(t, and_that_all_of_them_have_made_theirs);
+    tcase_add_loop_test(t, each_has_its_own_last_step, 0, 2);
+    tcase_add_test(t, who_holds_the_last_step_beside_one_that_ended_ends_there);
+    tcase_add_test(t, it_has_its_time_from_when_it_was_told);
+    tcase_add_test(t, who_let_go_of_the_last_step_does_not_hold_it);
+    tcase_add_test(t, where_it_was_passed_over_before_it_is_told_as_well);
+    tcase_add_test(t, a_cancel_then_has_who_holds_it_save_whoever_is_behind);
     tcase_add_test(t, a_start_and_a_round_say_it_to_the_next_scheduler);
     tcase_add_test(t, who_was_asked_to_save_and_is_lost_is_asked_anew);
     tcase_add_test(t, in_a_dynamic_cluster_the_process_of_a_lost_rank_is_not_extra);
+    tcase_add_test(t, who_has_no_rank_when_the_job_ends_is_told);
     tcase_add_test(t, rank_0_may_be_lost_where_it_stands);
     tcase_add_test(t, a_newcomer_that_is_ready_stands_there_like_the_others);
     tcase_add_test(t, who_cannot_serve_begins_no_new_wait);

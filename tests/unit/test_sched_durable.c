@@ -459,7 +459,7 @@ START_TEST(results_are_written_as_the_golden_file_holds_them)
     ck_assert_uint_eq(msg->evals[0]->step, 60);
     ck_assert_str_eq(msg->formers[0]->principal, "host:h2");
     ck_assert_uint_eq(msg->last_step, 120);
-    ck_assert_int_eq(msg->together, 1);
+    ck_assert_uint_eq(msg->replicas, 1);
     ck_assert_uint_eq(ms__job_results__get_packed_size(msg), size);
     ms__job_results__pack(msg, again);
     ck_assert_mem_eq(again, golden, size);

@@ -364,6 +364,29 @@ START_TEST(the_end_of_the_job_lets_in_who_waited)
 }
 END_TEST
 
+/* All were started anew with their scheduler, and somebody cancels: that the last one is there, and
+ * not the one before it, ends the job. They wait for ranks, and have to hear that none comes. */
+START_TEST(who_is_let_in_as_the_job_ends_is_told)
+{
+    uint64_t workers[2];
+    restarted(SCHED_DYNAMIC);
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "root"), 1, 1);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        workers[rank] = knock(rank, 1000 + rank, 0);
+    }
+    for (int i = 0; i < 60 && fix_stored(1) == NULL; i++) {
+        fix_pass(1000);
+    }
+    ck_assert_ptr_nonnull(fix_stored(1));
+    ck_assert_int_eq(fix_stored(1)->state, JOB_CANCELLED);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const Ms__Stop *stop = fix_heard(workers[rank], MS_MSG_STOP);
+        ck_assert_msg(stop != NULL, "worker %u hears nothing", rank);
+        ck_assert_int_eq(stop->code, MS_E_CANCELLED);
+    }
+}
+END_TEST
+
 /* msctl and systemd start a process again once they have seen the end of the first. */
 START_TEST(whose_predecessor_is_known_to_be_dead_does_not_wait)
 {
@@ -407,6 +430,7 @@ int main(void)
     tcase_add_test(tc, a_scheduler_that_stood_still_has_not_waited_for_the_first);
     tcase_add_test(tc, who_waits_for_the_first_may_knock_again_and_no_third_one);
     tcase_add_test(tc, the_end_of_the_job_lets_in_who_waited);
+    tcase_add_test(tc, who_is_let_in_as_the_job_ends_is_told);
     tcase_add_loop_test(tc, whose_predecessor_is_known_to_be_dead_does_not_wait, 0, 2);
     suite_add_tcase(suite, tc);
     return test_run(suite);
