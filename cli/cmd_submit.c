@@ -24,8 +24,9 @@ const struct cli_option cmd_cancel_options[] = {
 };
 
 enum {
-    RESTART_MS = 10000
-}; /* a scheduler that its service manager starts again is there by then */
+    RESTART_MS = 10000,     /* a scheduler that its service manager starts again is there by then */
+    CANCEL_SILENT_MS = 5000 /* most jobs have ended by then */
+};
 
 int cli_load_job(const struct cli_args *args, const char *path, struct job *ret, struct ms_err *err)
 {
@@ -192,6 +193,46 @@ int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 
 /* ---- cancel ---- */
 
+/* What a job that has not ended yet waits for, where that is news. */
+static int tell_wait(struct cli *cli, uint64_t id, char *told, size_t size, struct ms_err *err)
+{
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    ProtobufCMessage *msg = NULL;
+    query.job = id;
+    int rc = client_call(cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    const Ms__JobList *list = (const Ms__JobList *)msg;
+    const char *reason = list->n_jobs == 1 ? list->jobs[0]->reason : "";
+    if (reason[0] != '\0' && strcmp(reason, told) != 0) {
+        snprintf(told, size, "%s", reason);
+        fprintf(cli->err, "job %llu has not ended yet: it %s%s (--now ends it at once)\n",
+                (unsigned long long)id, strncmp(reason, "waits ", 6) == 0 ? "" : "says: ", reason);
+    }
+    ms_wire_free(msg);
+    return MS_OK;
+}
+
+/* The answer comes when the job has ended, which has its own time limit in the scheduler. */
+static int await_end(struct cli *cli, const struct cli_args *args, uint64_t job, uint32_t id,
+                     ProtobufCMessage **ret_msg, struct ms_err *err)
+{
+    char told[MS_TEXT_MAX + 1] = "";
+    for (;;) {
+        const int64_t until_ms = ms_mono_ms() + CANCEL_SILENT_MS;
+        int rc = client_await(cli->client, id, MS_MSG_OK, until_ms, ret_msg, err);
+        if (rc != MS_E_TIMEOUT || ms_mono_ms() < until_ms) {
+            return rc;
+        }
+        rc = cli_has(args, "now") ? MS_OK : tell_wait(cli, job, told, sizeof(told), err);
+        if (rc != MS_OK) {
+            ms_err_prefix(err, "whether job %llu ends is not known", (unsigned long long)job);
+            return rc;
+        }
+    }
+}
+
 static int cancel_one(struct cli *cli, const struct cli_args *args, uint64_t job, json_t *list,
                       struct ms_err *err)
 {
@@ -202,10 +243,9 @@ static int cancel_one(struct cli *cli, const struct cli_args *args, uint64_t job
     request.job = job;
     request.at_step = !cli_has(args, "now");
     request.reason = (char *)(reason != NULL ? reason : "");
-    /* the answer comes when the job has ended, which has its own time limit in the scheduler */
     int rc = client_send(cli->client, MS_MSG_CANCEL, &request.base, &id, err);
     if (rc == MS_OK) {
-        rc = client_await(cli->client, id, MS_MSG_OK, -1, &msg, err);
+        rc = await_end(cli, args, job, id, &msg, err);
     }
     if (rc != MS_OK) {
         return rc;

@@ -58,8 +58,13 @@ start_node n3
 ok "they come back, and go on from there" wait_for 120 logged a "goes on from the checkpoint of step $saved;"
 ok "with no step twice" bash -c '! grep -q "trained again" "$1"' - "$T/jobs/3/worker_0.log"
 ok "the job trains" wait_for 120 in_state 3 RUNNING
-as alice cancel 3 >"$T/cancel"
+kill -STOP "${pid_of[n1]}"
+start_as slowly alice cancel 3
+ok "a cancel that takes its time says what it waits for" wait_for 60 logged slowly "job 3 has not ended yet: it "
+kill -CONT "${pid_of[n1]}"
 ok "it is cancelled" wait_for 120 in_state 3 CANCELLED
+ok "and the cancel ends with 0" status 0 reap slowly
+ok "both nodes are idle" wait_for 60 idle 2
 for node in n1 n3; do
     ok "TERM ends $node with 0" status 0 stop $node
 done
