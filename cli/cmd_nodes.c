@@ -13,12 +13,14 @@ static const struct cli_column columns[] = {
     {"SEEN", CLI_RIGHT, 8, 0}, {"ISA", CLI_LEFT, 2, 0},    {"ADDRESS", CLI_LEFT, 1, 0},
 };
 
-/* "4", or "4/8" where eight hardware threads share four cores. */
+/* "4", or "4/8" where eight hardware threads share four cores; "": its node is expected back, and
+ * has yet to say. */
 static const char *format_cores(char *buf, size_t size, const Ms__NodeInfo *node)
 {
+    buf[0] = '\0';
     if (node->physical > 0 && node->physical != node->cores) {
         snprintf(buf, size, "%u/%u", node->physical, node->cores);
-    } else {
+    } else if (node->cores > 0) {
         snprintf(buf, size, "%u", node->cores);
     }
     return buf;
@@ -36,7 +38,7 @@ static int add_node(struct cli_table *table, const Ms__NodeInfo *node, const cha
     if (label != NULL || !is_even) {
         format_cores(cores, sizeof(cores), node);
     }
-    if (label != NULL) {
+    if (label != NULL && node->memory_bytes > 0) {
         cli_format_bytes(memory, node->memory_bytes);
     }
     const char *const cells[MS_ARRAY_SIZE(columns)] = {

@@ -70,7 +70,8 @@ int cli_host_is_even(Ms__NodeInfo *const *nodes, size_t n, size_t i)
         i--;
     }
     for (size_t k = i + 1; k < n && cli_host_label(nodes, n, k, label) == NULL; k++) {
-        is_even &= nodes[k]->cores == nodes[i]->cores && nodes[k]->physical == nodes[i]->physical;
+        is_even &= nodes[k]->cores == 0 || /* not heard of */
+                   (nodes[k]->cores == nodes[i]->cores && nodes[k]->physical == nodes[i]->physical);
     }
     return is_even;
 }

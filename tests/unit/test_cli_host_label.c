@@ -68,7 +68,8 @@ START_TEST(cores_are_the_hosts_where_all_its_nodes_have_them)
         uint32_t cores, physical;
         int is_even;
     } rows[] = {{"lion", 2, 0, 1},  {"puma", 4, 2, 0},  {"puma", 4, 4, 0}, {"puma", 4, 2, 0},
-                {"tiger", 1, 0, 0}, {"tiger", 2, 0, 0}, {"wolf", 2, 0, 1}, {"wolf", 2, 0, 1}};
+                {"tiger", 1, 0, 0}, {"tiger", 2, 0, 0}, {"wolf", 2, 0, 1}, {"wolf", 2, 0, 1},
+                {"wren", 2, 0, 1},  {"wren", 0, 0, 1},  {"yak", 0, 0, 0},  {"yak", 2, 0, 0}};
     Ms__NodeInfo infos[MS_ARRAY_SIZE(rows)];
     Ms__NodeInfo *nodes[MS_ARRAY_SIZE(rows)];
     for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
