@@ -914,7 +914,8 @@ void m_judge_start(struct model *m, const struct m_conn *conn, const Ms__Start *
         return;
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        if (!job->ranks[rank].ready) {
+        if (!job->ranks[rank].ready &&
+            !job->ranks[rank].vacant) { /* nor is it replaced, at the end */
             sim_fail(m->w, "model: job %llu is started and rank %u is not ready", (ull)job->id,
                      rank);
         }
