@@ -69,6 +69,7 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
               const char *text)
 {
     struct run *run = job->run;
+    enum end_loss how = END_LOSS_NONE;
     if (policies[fault].event != RANK_EVENTS) {
         rank_set(run, rank, policies[fault].event);
     }
@@ -81,8 +82,8 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
                 text_behind(s, emit_text(s, "%s; meanwhile ", text_fit(s, run->cancel_text, 120)),
                             text));
-    } else if (recover_is_end_loss(s, job, rank, fault)) {
-        recover_lose_at_end(s, job, rank, fault, text);
+    } else if ((how = recover_end_loss(s, job, rank, fault)) != END_LOSS_NONE) {
+        recover_lose_at_end(s, job, rank, fault, how, text);
     } else if (recover_may(s, job, rank, fault)) {
         recover_lose(s, job, rank, fault, text);
     } else if (may_place_anew(s, job, rank, fault, text)) {

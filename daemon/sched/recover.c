@@ -369,21 +369,24 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
     watch_stir(s, job);
 }
 
-bool recover_is_end_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault)
+enum end_loss recover_end_loss(struct sched *s, const struct job *job, uint32_t rank,
+                               enum fault fault)
 {
     if (!has(fault, RECOVERS) || !recover_is_on(s, job)) {
-        return false;
+        return END_LOSS_NONE;
     }
-    return (!has(fault, AGAIN) && calloff_goes_on_without(job->run, rank)) ||
-           (!recover_may(s, job, rank, fault) && calloff_may(job->run, rank));
+    if (!has(fault, AGAIN) && calloff_goes_on_without(job->run, rank)) {
+        return END_LOSS_GOES_ON;
+    }
+    const bool is_spent = !recover_may(s, job, rank, fault);
+    return is_spent && calloff_may(job->run, rank) ? END_LOSS_CALLS_OFF : END_LOSS_NONE;
 }
 
 void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
-                         const char *text)
+                         enum end_loss how, const char *text)
 {
     struct run *run = job->run;
-    const bool goes_on = calloff_goes_on_without(run, rank); /* else it is lost once too often */
-    text = emit_text(s, "%s", text);                         /* it may live in what goes */
+    text = emit_text(s, "%s", text); /* it may live in what goes */
     note_loss(s, job, rank, fault, true, text);
     complaint_forget(s, run);
     if (!has(fault, AGAIN)) {
@@ -393,7 +396,7 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
         timer_stop(s, &run->adopt);
     }
     watch_stir(s, job);
-    if (goes_on) { /* last: the job may end */
+    if (how == END_LOSS_GOES_ON) { /* last: the job may end */
         save_lost(s, run, rank);
     } else {
         calloff_begin(s, job);

@@ -34,10 +34,13 @@ bool recover_stops(const struct sched *s, const struct job *job, enum fault faul
 /* ... and this one counts as over. */
 void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                            const char *text);
-/* Its job has made all its steps, and others hold what is to be saved: it goes on without. */
-bool recover_is_end_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault);
+/* Its job has made all its steps, and others hold what is to be saved: it goes on without, or no
+ * round comes any more for this one was lost once too often (calloff.c). */
+enum end_loss { END_LOSS_NONE, END_LOSS_GOES_ON, END_LOSS_CALLS_OFF };
+enum end_loss recover_end_loss(struct sched *s, const struct job *job, uint32_t rank,
+                               enum fault fault);
 void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
-                         const char *text);
+                         enum end_loss how, const char *text);
 /* It stands for good without the ranks that are lost: nothing but its end is waited for. */
 void recover_stand_stopping(struct sched *s, struct job *job, const char *text);
 /* Its ranks do not know of one generation: another round. */

@@ -387,57 +387,55 @@ static void tell_the_rest(struct sched *s, struct job *job)
     }
 }
 
-/* Of one that was to stand where no round comes any more: it holds less than was thought. */
-static bool stands_short(const struct run *run, const Ms__RankDone *msg)
+/* What a rank's last word is to its job. */
+enum last_word {
+    WORD_DONE,    /* it made its steps, and saved what it had to, or could not */
+    WORD_STOPPED, /* ... or stopped before, as it was asked to */
+    WORD_EARLY,   /* it is done, and another rank is lost: it goes on with the others */
+    WORD_SHORT, /* it was to stand where no round comes any more, and holds less than was thought */
+    WORD_FAILED,
+    WORD_STRANGE /* nobody had asked for it, or started it */
+};
+
+static enum last_word word_of(const struct run *run, const Ms__RankDone *msg, bool unsaved)
 {
-    return run->called_off && !run->cancelling && msg->stopped &&
-           last_is_short(run, msg->rank, msg->steps);
+    const bool trains = run->members[msg->rank].state == RANK_TRAINING;
+    if (run->cancelling && !unsaved && (msg->stopped || msg->code != MS_OK || !trains)) {
+        return WORD_STOPPED;
+    }
+    if (run->called_off && msg->stopped && last_is_short(run, msg->rank, msg->steps)) {
+        return WORD_SHORT;
+    }
+    if (msg->code != MS_OK && !unsaved) {
+        return WORD_FAILED;
+    }
+    if (!msg->stopped && !list_empty(&run->recovering)) {
+        return WORD_EARLY;
+    }
+    return trains && (run->called_off || !msg->stopped) ? WORD_DONE : WORD_STRANGE;
 }
 
-static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
+static void note_end(struct run *run, const struct node *node, const Ms__RankDone *msg)
 {
-    struct job *job = hold->job;
-    struct run *run = job->run;
-    struct member *member = member_of(hold);
-    const uint32_t rank = hold->rank;
-    const bool unsaved = save_failed(s, hold, msg);
-    const bool stopped = run->cancelling && !unsaved &&
-                         (msg->stopped || msg->code != MS_OK || member->state != RANK_TRAINING);
+    struct member *member = &run->members[msg->rank];
+    const bool is_end = msg->code == MS_OK || last_is_made(node, msg);
     member_log(member, msg->log_path);
     member->steps = msg->steps;
     member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
     member->seconds = msg->seconds;
-    const bool is_end = msg->code == MS_OK || last_is_made(hold->node, msg);
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),
                  is_end ? msg->weights_sha256 : "");
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
-    last_note_done(run, hold->node, msg);
-    if (stands_short(run, msg)) {
-        run_lost(s, job, rank, FAULT_LEAVING, MS_E_ABORTED,
-                 rank_text(s, job, rank, "was let go",
-                           emit_text(s, "it holds step %llu, and others the last one",
-                                     (unsigned long long)msg->steps)));
-        return;
-    }
-    if (!stopped && msg->code != MS_OK && !unsaved) {
-        rank_failed(s, job, hold->rank, msg->code, msg->text, hold->node->leaving);
-        return;
-    }
-    if (!stopped && !msg->stopped && !list_empty(&run->recovering)) {
-        hold->has_said = true; /* before the others stood still: it goes on with them */
-        member->said_well = msg->code == MS_OK;
-        s->due |= DUE_PLACE; /* it may be all that was waited for */
-        watch_stir(s, job);
-        return;
-    }
-    const bool may_stop = run->called_off || !msg->stopped;
-    if (!stopped && (!may_stop || member->state != RANK_TRAINING)) {
-        rank_failed(s, job, hold->rank, MS_E_FAILED,
-                    msg->stopped ? "it stopped and nobody had asked it to"
-                                 : "it says that it is done and never was started",
-                    hold->node->leaving);
-        return;
-    }
+    last_note_done(run, node, msg);
+}
+
+/* It is over: was it the last, and who saves now? */
+static void rank_over(struct sched *s, struct job *job, const Ms__RankDone *msg, bool unsaved,
+                      bool stopped)
+{
+    struct run *run = job->run;
+    const uint32_t rank = msg->rank;
+    struct member *member = &run->members[rank];
     rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
     save_answered(s, run, rank);
     /* who was asked before a restart may try again, and at a cancel all may once more */
@@ -450,7 +448,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         save_note(s, job, rank, msg);
     }
     if (rank == 0 && msg->code == MS_OK && !stopped) {
-        save_by_itself(s, run);
+        save_first_did(s, run);
     }
     tell_the_rest(s, job); /* this rank may go to one who holds more: hold is gone then */
     const bool all_over = run_n_over(run) == job->workers && list_empty(&run->recovering);
@@ -463,6 +461,42 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     } else {
         complaint_forget(s, run);
         run_all_done(s, job);
+    }
+}
+
+static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
+{
+    struct job *job = hold->job;
+    struct run *run = job->run;
+    const bool leaving = hold->node->leaving;
+    const bool unsaved = save_failed(s, hold, msg);
+    const enum last_word word = word_of(run, msg, unsaved);
+    note_end(run, hold->node, msg);
+    switch (word) {
+    case WORD_DONE:
+    case WORD_STOPPED:
+        rank_over(s, job, msg, unsaved, word == WORD_STOPPED);
+        return;
+    case WORD_EARLY:
+        hold->has_said = true;
+        run->members[msg->rank].said_well = msg->code == MS_OK;
+        s->due |= DUE_PLACE; /* it may be all that was waited for */
+        watch_stir(s, job);
+        return;
+    case WORD_SHORT:
+        run_lost(s, job, msg->rank, FAULT_LEAVING, MS_E_ABORTED,
+                 rank_text(s, job, msg->rank, "was let go",
+                           emit_text(s, "it holds step %llu, and others the last one",
+                                     (unsigned long long)msg->steps)));
+        return;
+    case WORD_FAILED:
+        rank_failed(s, job, msg->rank, msg->code, msg->text, leaving);
+        return;
+    case WORD_STRANGE:
+        rank_failed(s, job, msg->rank, MS_E_FAILED,
+                    msg->stopped ? "it stopped and nobody had asked it to"
+                                 : "it says that it is done and never was started",
+                    leaving);
     }
 }
 

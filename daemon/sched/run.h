@@ -372,8 +372,8 @@ void save_answered(struct sched *s, struct run *run, uint32_t rank);
 /* What a rank that made all its steps says of what it saved. */
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void save_note_lacking(struct sched *s, struct job *job); /* rank 0 has not, and never will */
-void save_by_itself(struct sched *s, struct run *run);    /* rank 0 has, as it was to */
-bool save_first_has(const struct run *run);               /* ... and what it saved is there */
+void save_first_did(struct sched *s, struct run *run); /* rank 0 ended well: nobody else has to */
+bool save_first_has(const struct run *run);            /* ... and what it saved is there */
 /* Some have ended, and others say nothing: rank 0 before anybody knows whether it can save, or
  * whoever was asked before a restart. They have some time from when a rank ends, or is back. */
 bool save_awaits(const struct run *run);

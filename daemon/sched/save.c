@@ -72,7 +72,7 @@ void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDo
     }
 }
 
-void save_by_itself(struct sched *s, struct run *run)
+void save_first_did(struct sched *s, struct run *run)
 {
     for (uint32_t rank = 0; run->called_off && rank < run->job->workers; rank++) {
         run->members[rank].passed_over = run->members[rank].state == RANK_TRAINING;
