@@ -445,11 +445,8 @@ void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
 void m_stop_at_step(struct model *m, struct m_job *job, bool over_too);
 /* Who is to save after its end, for nobody else has, is asked once, and again when it is back. */
 void m_ask_late_saver(struct model *m, struct m_job *job);
-void m_forget_savers(struct m_job *job); /* a round begins */
 /* Whose steps and weights are those of a job that succeeds. */
 const struct m_rank *m_ender(const struct m_job *job);
-void m_offer_savers(struct m_job *job); /* a cancel */
-void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank);
 /* It gave no answer to that, and its time is over. */
 bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank);
 /* It was to take a lost rank's place, and is not ready when the grace is over. */
@@ -464,13 +461,36 @@ bool m_missing_is_due(const struct model *m, const struct m_job *job);
 bool m_blame_is_due(const struct model *m, const struct m_job *job);
 bool m_is_unfit(const struct m_job *job, const struct m_rank *r);
 bool m_is_over(const struct m_rank *r);
-bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank);
-void m_lost_at_end(struct m_job *job, uint32_t rank);
-bool m_is_at_end(const struct m_job *job);
-void m_called_off(struct model *m, const char *log);
-bool m_can_do_without(const struct model *m, const struct m_job *job, uint32_t rank);
 bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank);
 bool m_stops_at_step(const struct m_job *job);
+
+/* No Start comes any more in the round that is out: who was told of it stands. */
+bool m_no_start_comes(const struct model *m, const struct m_job *job);
+bool m_ready_is_over(const struct model *m, const struct m_job *job, int64_t late_ms);
+
+/* model_last.c: behind the last step */
+
+bool m_is_at_end(const struct m_job *job);
+bool m_all_are_done(const struct m_job *job);              /* but who is lost, or passed over */
+bool m_owes_weights(const struct m_job *job);              /* and nobody has saved them */
+bool m_says_alone(const struct m_job *job, uint32_t rank); /* ... its digest */
+void m_forget_savers(struct m_job *job);                   /* a round begins */
+void m_offer_savers(struct m_job *job);                    /* a cancel */
+void m_saver_answered(struct m_job *job, uint32_t rank);
+void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank);
+void m_look_for_saver(struct model *m, struct m_job *job);
+void m_save_time(struct model *m, struct m_job *job);
+/* Some have ended, and others hang: they have their time, and are passed over then. */
+void m_look_for_tardy(const struct model *m, struct m_job *job);
+bool m_tardy_is_due(const struct model *m, const struct m_job *job);
+void m_tardy_time(struct model *m, struct m_job *job);
+/* Who is lost there is not replaced ... */
+bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank);
+void m_lost_at_end(struct m_job *job, uint32_t rank);
+/* ... or nobody comes for him, and the others end without. */
+bool m_can_do_without(const struct model *m, const struct m_job *job, uint32_t rank);
+bool m_round_is_tardy(const struct model *m, const struct m_job *job, int64_t late_ms);
+void m_called_off(struct model *m, const char *log);
 
 /* model_recover.c */
 bool m_is_recoverable(const struct model *m, const struct m_job *job);
@@ -508,7 +528,6 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
 void m_member_stored(struct model *m, const struct sched_member_row *row);
 void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg);
 void m_complaints_forget(struct m_job *job);
-bool m_says_alone(const struct m_job *job, uint32_t rank); /* ... its digest */
 bool m_are_apart(const struct m_job *job);
 bool m_states_differ(const struct m_job *job);
 void m_goes_on(struct model *m, struct m_job *job);

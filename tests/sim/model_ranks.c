@@ -75,22 +75,17 @@ static void complain(struct model *m, struct m_job *job, uint32_t rank, uint32_t
     }
 }
 
-static bool stops_at_step(const struct m_job *job)
+bool m_stops_at_step(const struct m_job *job)
 {
     return job->cancelled && job->cancel_at_step &&
            (job->state == JOB_RUNNING || job->state == JOB_RECOVERING);
-}
-
-bool m_stops_at_step(const struct m_job *job)
-{
-    return stops_at_step(job);
 }
 
 /* A newcomer that cannot serve the rank: it says nothing of the job. */
 bool m_is_unfit(const struct m_job *job, const struct m_rank *r)
 {
     return job->recovery && job->state == JOB_RECOVERING && r->done && !r->has_state &&
-           !stops_at_step(job) && (r->code != MS_OK || r->stopped || !r->started) &&
+           !m_stops_at_step(job) && (r->code != MS_OK || r->stopped || !r->started) &&
            !is_second_hand(r->code);
 }
 
@@ -114,88 +109,6 @@ static void note_kept(struct m_job *job, const Ms__RankDone *msg)
     }
 }
 
-static bool is_there(const struct m_rank *r)
-{
-    return !r->vacant && !r->lost && !r->missing;
-}
-
-/* No step follows that anybody could be lost for. */
-static bool is_at_end(const struct m_job *job)
-{
-    return !job->dropped && !job->round_due && !stops_at_step(job) &&
-           (job->state == JOB_RUNNING || (job->state == JOB_RECOVERING && job->called_off));
-}
-
-/* Who has not ended, and was not passed over; -1: some are not there. */
-static int n_tardy(const struct m_job *job)
-{
-    int n = 0;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        if (!r->vacant && (!is_there(r) || !(r->done || r->started))) {
-            return -1;
-        }
-        n += !r->vacant && !r->done && !r->passed_over;
-    }
-    return n;
-}
-
-/* No step is behind the one that it holds, and that is what all held. */
-static bool holds_last(const struct m_job *job, uint32_t rank)
-{
-    const struct m_rank *r = &job->ranks[rank];
-    const bool is_ready = r->ready && !r->started && !r->done;
-    return job->last_step > 0 && job->is_together && is_there(r) && r->step >= job->last_step &&
-           r->step >= job->furthest && (r->has_state || is_ready);
-}
-
-/* Of ranks that train for themselves rank 0 alone says a digest. */
-static bool says_of_all(const struct m_job *job, uint32_t rank)
-{
-    return (job->ranks[rank].weights[0] != '\0' && (rank != 0 || job->is_together)) ||
-           (job->called_off && holds_last(job, rank));
-}
-
-/* As far as anybody was told of it: a round makes it end anew. */
-static bool has_ended(const struct model *m, const struct m_job *job, uint32_t rank)
-{
-    const struct m_rank *r = &job->ranks[rank];
-    const struct m_node *node = m_node_find((struct model *)m, r->node);
-    return is_there(r) &&
-           (r->done || (r->has_said && node != NULL && node->hold.generation == job->generation));
-}
-
-bool m_says_alone(const struct m_job *job, uint32_t rank)
-{
-    bool says = true;
-    for (uint32_t other = 0; other < job->n_ranks; other++) {
-        says = says &&
-               (other == rank || job->ranks[other].vacant || job->ranks[other].weights[0] == '\0');
-    }
-    return says;
-}
-
-static bool has_done(const struct m_job *job, bool of_all)
-{
-    bool has = false;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        has = has || (job->ranks[rank].done && (!of_all || says_of_all(job, rank)));
-    }
-    return has;
-}
-
-/* ... but those that are lost, or passed over. */
-static bool all_are_done(const struct m_job *job)
-{
-    return is_at_end(job) && has_done(job, false) && n_tardy(job) == 0;
-}
-
-/* Rank 0 could not, and nobody else has. */
-static bool owes_weights(const struct m_job *job)
-{
-    return all_are_done(job) && (job->unsaved || !job->ranks[0].done) && job->kept[0] == '\0';
-}
-
 /* All its steps, and not what it was to save: of a job that recovers no failure. */
 static bool is_unsaved(const struct model *m, const struct m_job *job, const struct m_rank *r,
                        const struct m_node *node, const Ms__RankDone *msg)
@@ -204,25 +117,16 @@ static bool is_unsaved(const struct model *m, const struct m_job *job, const str
            (r->started || job->round_due) && !node->leaving && m_is_recoverable(m, job);
 }
 
-static void has_answered(struct m_job *job, uint32_t rank)
-{
-    job->ranks[rank].saving = false;
-    if (job->late_asked && job->late_saver == rank) {
-        job->late_asked = false;
-        job->save_again_at = SIM_NEVER;
-    }
-}
-
 /* Of one that is over: the answer to what it was asked, or what it had said before. */
 static void said_again(struct m_job *job, struct m_rank *r, const Ms__RankDone *msg)
 {
     const bool is_new = msg->code == MS_OK ? msg->text[0] != '\0' : r->saving;
-    if (!is_new || !(stops_at_step(job) || job->unsaved)) {
+    if (!is_new || !(m_stops_at_step(job) || job->unsaved)) {
         return;
     }
-    has_answered(job, msg->rank);
-    r->tried = msg->code != MS_OK || (r->tried && stops_at_step(job));
-    if (msg->code == MS_OK && !stops_at_step(job)) { /* who stood said none before */
+    m_saver_answered(job, msg->rank);
+    r->tried = msg->code != MS_OK || (r->tried && m_stops_at_step(job));
+    if (msg->code == MS_OK && !m_stops_at_step(job)) { /* who stood said none before */
         snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
     }
     note_kept(job, msg);
@@ -296,14 +200,14 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     r->done = true;
     r->code = unsaved ? MS_OK : msg->code;
     /* at a cancel it tries once more, and who was asked before a restart does */
-    r->tried = unsaved && !stops_at_step(job) && msg->rank == 0;
+    r->tried = unsaved && !m_stops_at_step(job) && msg->rank == 0;
     r->saving = r->passed_over = false;
-    if (!stops_at_step(job)) {
-        has_answered(job, msg->rank);
+    if (!m_stops_at_step(job)) {
+        m_saver_answered(job, msg->rank);
     }
     job->unsaved = job->unsaved || (unsaved && msg->rank == 0);
     /* where no round comes any more it was to stand, if it holds the last step */
-    const bool stands = job->called_off && !stops_at_step(job);
+    const bool stands = job->called_off && !m_stops_at_step(job);
     const bool is_short = stands && msg->stopped && msg->steps < job->last_step;
     r->stopped = msg->stopped && !stands;
     r->tried = r->tried || (stands && msg->stopped);
@@ -320,18 +224,18 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
             other->passed_over = !other->vacant && !other->done;
         }
     }
-    r->gives_up = m_is_recoverable(m, job) && !stops_at_step(job) && !is_well &&
+    r->gives_up = m_is_recoverable(m, job) && !m_stops_at_step(job) && !is_well &&
                   (node->leaving || is_second_hand(msg->code) || is_short);
     r->leaves = r->gives_up && (node->leaving || is_short);
     r->leaving = r->leaving && !r->gives_up;
-    r->complains = is_second_hand(r->code) && !stops_at_step(job) && !r->leaving && !r->gives_up;
+    r->complains = is_second_hand(r->code) && !m_stops_at_step(job) && !r->leaving && !r->gives_up;
     if (r->complains) {
         complain(m, job, msg->rank, msg->rank);
     }
-    if (all_are_done(job) && !r->complains) { /* whatever was said of one of them */
+    if (m_all_are_done(job) && !r->complains) { /* whatever was said of one of them */
         m_complaints_forget(job);
     }
-    if (stops_at_step(job) && job->state == JOB_RECOVERING && n_over(job) == 1 &&
+    if (m_stops_at_step(job) && job->state == JOB_RECOVERING && n_over(job) == 1 &&
         job->workers > 1) {
         m_stop_at_step(m, job, false);
     }
@@ -342,8 +246,8 @@ void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport
     const struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_job *job = m_job_find(m, msg->job);
     if (r != NULL && msg->peer < job->workers && (msg->peer != msg->rank || job->recovery) &&
-        !stops_at_step(job) && !job->round_due && !job->called_off &&
-        !(is_at_end(job) && job->unsaved &&
+        !m_stops_at_step(job) && !job->round_due && !job->called_off &&
+        !(m_is_at_end(job) && job->unsaved &&
           (job->ranks[msg->peer].done || job->ranks[msg->peer].vacant))) {
         complain(m, job, msg->peer, msg->rank);
         job->ranks[msg->peer].accused = true;
@@ -380,7 +284,7 @@ static bool failed_first_hand(const struct m_job *job, const struct m_rank *r)
     if (!r->done || r->complains || r->gives_up || m_is_unfit(job, r)) {
         return false;
     }
-    if (stops_at_step(job)) {
+    if (m_stops_at_step(job)) {
         return false;
     }
     return r->code != MS_OK || r->stopped || !r->started;
@@ -410,7 +314,7 @@ static uint32_t count_done(const struct m_job *job)
 {
     uint32_t n = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        n += stops_at_step(job) ? m_is_over(&job->ranks[rank]) : job->ranks[rank].done;
+        n += m_stops_at_step(job) ? m_is_over(&job->ranks[rank]) : job->ranks[rank].done;
     }
     return n;
 }
@@ -478,7 +382,7 @@ static bool missing_is_late(const struct model *m, const struct m_job *job)
 }
 
 /* All ranks get ready within a time; in a dynamic cluster it is longer than the world lives. */
-static bool ready_is_over(const struct model *m, const struct m_job *job, int64_t late_ms)
+bool m_ready_is_over(const struct model *m, const struct m_job *job, int64_t late_ms)
 {
     return (job->state == JOB_PLACING || job->state == JOB_RECOVERING) && !job->called_off &&
            m->w->mode != SCHED_DYNAMIC && m->w->topo_ms >= 0 &&
@@ -493,7 +397,7 @@ static void unready_seen(const struct model *m, struct m_job *job)
         const struct m_rank *r = &job->ranks[rank];
         preparing = preparing || (!r->ready && !r->missing && !r->done) || r->vacant;
     }
-    if (!preparing || !ready_is_over(m, job, 0)) {
+    if (!preparing || !m_ready_is_over(m, job, 0)) {
         job->unready_at = m->mono;
         job->unready_stretch = m->stretch;
     }
@@ -502,7 +406,7 @@ static void unready_seen(const struct model *m, struct m_job *job)
 static bool unready_is_late(const struct model *m, const struct m_job *job)
 {
     const int64_t ms = m->lease_most_ms / MS_HEARTBEATS_PER_LEASE + LATE_MS;
-    return ready_is_over(m, job, ms) &&
+    return m_ready_is_over(m, job, ms) &&
            m->mono > job->unready_at + m->stretch - job->unready_stretch + ms;
 }
 
@@ -526,8 +430,8 @@ static uint32_t who_is_late(const struct m_job *job)
  */
 bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank)
 {
-    return m->event->kind == SCHED_EV_TIME && job->state == JOB_RECOVERING && !stops_at_step(job) &&
-           ready_is_over(m, job, 0) && rank == who_is_late(job) &&
+    return m->event->kind == SCHED_EV_TIME && job->state == JOB_RECOVERING &&
+           !m_stops_at_step(job) && m_ready_is_over(m, job, 0) && rank == who_is_late(job) &&
            m_is_newcomer(job, &job->ranks[rank]) && !m_has_vacant(job);
 }
 
@@ -566,8 +470,8 @@ static bool explains_recovering(const struct model *m, const struct m_job *job, 
         is_spent_by(m, job, r, M_COMPLAINT, reason)) {
         return is_second_hand(code);
     }
-    if (code == MS_E_TIMEOUT && !r->ready && !r->done && !r->missing && ready_is_over(m, job, 0) &&
-        (job->state != JOB_RECOVERING || !m_is_newcomer(job, r))) {
+    if (code == MS_E_TIMEOUT && !r->ready && !r->done && !r->missing &&
+        m_ready_is_over(m, job, 0) && (job->state != JOB_RECOVERING || !m_is_newcomer(job, r))) {
         bool chose = !(rank == 0 && m_awaits_plan((struct model *)m, job));
         return strstr(reason, chose ? "did not get ready" : "did not choose the plan") != NULL;
     }
@@ -585,7 +489,7 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
     const struct m_rank *r = &job->ranks[rank];
     bool all_done = count_done(job) == job->workers;
     if (r->vacant) {
-        return code == MS_E_TIMEOUT && ready_is_over(m, job, 0) &&
+        return code == MS_E_TIMEOUT && m_ready_is_over(m, job, 0) &&
                strstr(reason, "no node took rank ") != NULL;
     }
     if (m_is_recoverable(m, job)) {
@@ -601,7 +505,7 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
     if (r->missing && code == (r->refused ? MS_E_REFUSED : MS_E_TIMEOUT)) {
         return names_rank(reason, rank) && missing_is_due(m, job);
     } /* else its peers knew sooner that it will not come back */
-    if (code == MS_E_TIMEOUT && !r->ready && !r->done && ready_is_over(m, job, 0)) {
+    if (code == MS_E_TIMEOUT && !r->ready && !r->done && m_ready_is_over(m, job, 0)) {
         bool chose = !(rank == 0 && m_awaits_plan((struct model *)m, job));
         return names_rank(reason, rank) &&
                strstr(reason, chose ? "did not get ready" : "did not choose the plan") != NULL;
@@ -638,12 +542,6 @@ static void judge_causes(struct model *m, const struct m_job *job, const char *r
     }
 }
 
-static bool tardy_is_due(const struct model *m, const struct m_job *job)
-{
-    return m->event->kind == SCHED_EV_TIME && job->tardy_at != SIM_NEVER &&
-           m->mono >= job->tardy_at;
-}
-
 /* Why the plan itself ended it. */
 static bool plan_explains(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
@@ -677,7 +575,7 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
     }
     bool digests =
         (is_ready && plans) ||
-        ((count_done(job) == job->workers || all_are_done(job) || tardy_is_due(m, job)) &&
+        ((count_done(job) == job->workers || m_all_are_done(job) || m_tardy_is_due(m, job)) &&
          (differ(job, true) || plans));
     if (plan_explains(m, job, row)) {
         return;
@@ -685,7 +583,7 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
     if (digests && row->code == MS_E_FAILED && strstr(row->reason, "differ") != NULL) {
         return;
     }
-    bool yields = stops_at_step(job); /* to the cancel: what was asked for came true */
+    bool yields = m_stops_at_step(job); /* to the cancel: what was asked for came true */
     bool tries_again = false;
     for (uint32_t rank = 0; rank < job->workers && !yields; rank++) {
         if (explains(m, job, rank, row->code, row->reason)) {
@@ -711,11 +609,9 @@ const struct m_rank *m_ender(const struct m_job *job)
     return &job->ranks[job->ranks[0].done ? 0 : job->saver];
 }
 
-static void tardy_time(struct model *m, struct m_job *job);
-
 static void judge_succeeded(struct model *m, struct m_job *job, const struct sched_job_row *row)
 {
-    tardy_time(m, job); /* what they waited for may be all that was lacking */
+    m_tardy_time(m, job); /* what they waited for may be all that was lacking */
     const struct m_rank *of = m_ender(job);
     bool well = (job->state == JOB_RUNNING || job->called_off) && n_settled(job) == job->workers &&
                 of->done && (of == &job->ranks[0] || job->unsaved) && !differ(job, true) &&
@@ -754,7 +650,7 @@ bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_
     const struct m_rank *r = &job->ranks[rank];
     const struct m_node *node = m_node_find((struct model *)m, r->node);
     const bool is_asked = !m_is_over(r) || (job->late_asked && rank == job->late_saver);
-    return m->event->kind == SCHED_EV_TIME && job->recovery && stops_at_step(job) && is_asked &&
+    return m->event->kind == SCHED_EV_TIME && job->recovery && m_stops_at_step(job) && is_asked &&
            !r->vacant && (job->lost_silent || grace_is_over(m, job, 0)) && node != NULL &&
            node->incarnation == r->incarnation && node->owes_word; /* it may be away, too */
 }
@@ -762,7 +658,7 @@ bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_
 bool m_holds_up_stop(const struct model *m, const struct m_job *job, uint32_t rank)
 {
     const struct m_rank *r = &job->ranks[rank];
-    return m->event->kind == SCHED_EV_TIME && job->recovery && stops_at_step(job) &&
+    return m->event->kind == SCHED_EV_TIME && job->recovery && m_stops_at_step(job) &&
            job->state == JOB_RECOVERING && !m_is_over(r) && !r->vacant && !r->missing &&
            !r->ready && m_is_newcomer(job, r) && (job->lost_silent || grace_is_over(m, job, 0));
 }
@@ -790,7 +686,7 @@ static bool needs_another(const struct m_job *job)
 static uint32_t late_saver_of(const struct m_job *job)
 {
     const bool all_over =
-        job->recovery && m_is_placed(job) && stops_at_step(job) && n_settled(job) == job->workers;
+        job->recovery && m_is_placed(job) && m_stops_at_step(job) && n_settled(job) == job->workers;
     const uint64_t first = !all_over || needs_another(job) ? 0 : job->ranks[0].steps;
     const uint64_t saved = first > job->kept_step ? first : job->kept_step;
     const uint32_t lowest = job->unsaved ? 0 : 1; /* rank 0 itself has not, and may */
@@ -813,7 +709,7 @@ static bool has_late_saver(const struct m_job *job)
 /* It answered, and its disk hangs: the next one is asked. Of those that have not ended, too. */
 static void give_up_saver(const struct model *m, struct m_job *job)
 {
-    if (m->event->kind != SCHED_EV_TIME || !m_is_placed(job) || !stops_at_step(job) ||
+    if (m->event->kind != SCHED_EV_TIME || !m_is_placed(job) || !m_stops_at_step(job) ||
         count_silent(m, job) > 0 || !grace_is_over(m, job, 0)) {
         return;
     }
@@ -856,11 +752,12 @@ static void judge_cancelled(struct model *m, struct m_job *job, const struct sch
     const bool all_over =
         m_is_placed(job) && (count_done(job) == job->workers || n_settled(job) == job->workers);
     const bool over = grace_is_over(m, job, 0);
-    bool due =
-        job->cancelled && (!stops_at_step(job) || job->cancel_due || (all_over && stopped) || over);
+    bool due = job->cancelled &&
+               (!m_stops_at_step(job) || job->cancel_due || (all_over && stopped) || over);
     for (uint32_t rank = 0; m_is_placed(job) && job->cancelled && rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
-        const bool is_last = !stops_at_step(job) || !job->recovery; /* else the others still stop */
+        const bool is_last =
+            !m_stops_at_step(job) || !job->recovery; /* else the others still stop */
         due = due || (is_last && (is_lost(m, r) || missing_is_due(m, job))) ||
               ((r->complains || r->accused) && ((is_last && blame_is_due(m, job, 0)) || all_over));
     }
@@ -873,7 +770,7 @@ static void judge_cancelled(struct model *m, struct m_job *job, const struct sch
         sim_fail(m->w, "model: job %llu is CANCELLED, and rank %u could save its step",
                  (ull)job->id, late_saver_of(job));
     }
-    if (stops_at_step(job) && all_over && !over && !tells_kept(job, row->reason)) {
+    if (m_stops_at_step(job) && all_over && !over && !tells_kept(job, row->reason)) {
         sim_fail(m->w, "model: job %llu is CANCELLED, and does not say what is saved: %s",
                  (ull)job->id, row->reason);
     }
@@ -987,7 +884,7 @@ static uint32_t saver_of(const struct m_job *job)
 }
 
 /* Somebody of the last round is gone, was not told of it, or has started or stopped already. */
-static bool no_start_comes(const struct model *m, const struct m_job *job)
+bool m_no_start_comes(const struct model *m, const struct m_job *job)
 {
     bool lacks = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -1031,11 +928,12 @@ void m_lost_in_grace(struct model *m, struct m_job *job)
 /* Those that are left, when it is known of all who they are. */
 static void stop_who_is_left(struct model *m, struct m_job *job)
 {
-    if (job->lost_silent && m_is_placed(job) && stops_at_step(job)) {
+    if (job->lost_silent && m_is_placed(job) && m_stops_at_step(job)) {
         m_formers_step_in(m, job);
         begin_anew(m, job);
     }
-    if (job->lost_silent && m_is_placed(job) && stops_at_step(job) && n_over(job) < job->workers) {
+    if (job->lost_silent && m_is_placed(job) && m_stops_at_step(job) &&
+        n_over(job) < job->workers) {
         m_stop_at_step(m, job, false);
     }
 }
@@ -1063,7 +961,7 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
                               .code = MS_E_CANCELLED,
                               .at_step = true,
                               .saves = saver != 0 && rank == saver,
-                              .stands = no_start_comes(m, job)};
+                              .stands = m_no_start_comes(m, job)};
         snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
         m_stop_expect(m, node->conn, &stop);
         r->settled = node->hold.generation != job->generation ? node->hold.generation : 0;
@@ -1086,308 +984,9 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
                               .code = MS_E_CANCELLED,
                               .at_step = true,
                               .saves = true,
-                              .stands = no_start_comes(m, job)};
+                              .stands = m_no_start_comes(m, job)};
         snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
         m_stop_expect(m, node->conn, &stop);
-    }
-}
-
-/* ---- the weights of the last step ---- */
-
-void m_forget_savers(struct m_job *job)
-{
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct m_rank *r = &job->ranks[rank];
-        r->tried = r->saving = r->passed_over = false;
-        r->weights[0] = '\0';
-    }
-    job->late_asked = job->unsaved = job->called_off = false;
-    job->save_again_at = job->tardy_at = job->round_tardy_at = SIM_NEVER;
-    job->kept[0] = '\0';
-    job->kept_step = 0;
-}
-
-static void offer(struct m_job *job)
-{
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        job->ranks[rank].tried = job->ranks[rank].tried && !job->ranks[rank].done;
-    }
-}
-
-void m_offer_savers(struct m_job *job)
-{
-    job->late_asked = false;
-    job->save_again_at = SIM_NEVER;
-    offer(job);
-}
-
-/* The last step is made, and somebody else has what is to be saved: nobody takes its place. */
-bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank)
-{
-    if (job->called_off) {
-        return m_can_do_without(m, job, rank);
-    }
-    bool all = is_at_end(job) && job->unsaved && m_is_recoverable(m, job);
-    bool has_other = job->kept[0] != '\0';
-    for (uint32_t other = 0; all && other < job->workers; other++) {
-        const struct m_rank *r = &job->ranks[other];
-        if (other != rank) {
-            all = r->done || r->vacant || r->missing || r->passed_over;
-            has_other = has_other || (r->done && !r->vacant && says_of_all(job, other));
-        }
-    }
-    return all && has_other;
-}
-
-bool m_is_at_end(const struct m_job *job)
-{
-    return is_at_end(job);
-}
-
-void m_lost_at_end(struct m_job *job, uint32_t rank)
-{
-    has_answered(job, rank);
-    job->ranks[rank].passed_over = false;
-    job->unsaved = job->unsaved || rank == 0;
-}
-
-/* The lowest that has not tried and is not at it. */
-static uint32_t next_saver(const struct m_job *job)
-{
-    uint32_t rank = 0;
-    while (rank < job->workers &&
-           (job->ranks[rank].tried || job->ranks[rank].saving || !job->ranks[rank].done)) {
-        rank++;
-    }
-    return rank;
-}
-
-/* Some have ended, and others say nothing: they have some time. */
-static bool awaits(const struct model *m, const struct m_job *job)
-{
-    return is_at_end(job) && m_is_recoverable(m, job) && n_tardy(job) > 0 &&
-           (job->unsaved || (!job->ranks[0].done && !job->ranks[0].vacant)) && has_done(job, true);
-}
-
-static void pass_over(struct m_job *job)
-{
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct m_rank *r = &job->ranks[rank];
-        r->passed_over = r->passed_over || (!r->done && !r->vacant);
-    }
-    job->unsaved = job->unsaved || job->ranks[0].passed_over;
-}
-
-static void tardy_time(struct model *m, struct m_job *job)
-{
-    if (tardy_is_due(m, job)) {
-        job->tardy_at = SIM_NEVER;
-        if (awaits(m, job)) {
-            pass_over(job);
-        }
-    }
-}
-
-static void look_for_tardy(const struct model *m, struct m_job *job)
-{
-    if (job->tardy_at == SIM_NEVER && awaits(m, job)) {
-        job->tardy_at = m->mono + MS_CANCEL_GRACE_MS;
-    }
-}
-
-static void tell_to_stand(struct model *m, const struct m_job *job, uint32_t rank)
-{
-    struct m_rank *r = &job->ranks[rank];
-    const struct m_node *node = m_node_find(m, r->node);
-    if (node != NULL && node->conn != 0) {
-        const struct m_stop stop = {.conn = node->conn,
-                                    .job = job->id,
-                                    .generation = node->hold.generation,
-                                    .at_step = true,
-                                    .stands = no_start_comes(m, job),
-                                    .text = "the job ends without who is lost"};
-        m_stop_expect(m, stop.conn, &stop);
-        r->settled = node->hold.generation != job->generation ? node->hold.generation : 0;
-    }
-}
-
-/* Who hangs in a round at the end has had his time, and all the others are as far. */
-static bool round_is_tardy(const struct model *m, const struct m_job *job, int64_t late_ms)
-{
-    bool newcomer = false;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        newcomer = newcomer || (is_there(r) && !r->ready && !r->done && !r->has_state);
-    }
-    return job->state == JOB_RECOVERING && !job->round_due && !job->called_off && !newcomer &&
-           !stops_at_step(job) && job->round_tardy_at != SIM_NEVER &&
-           m->mono >= job->round_tardy_at + late_ms && m_can_do_without(m, job, job->workers);
-}
-
-static bool may_call_off(const struct model *m, const struct m_job *job)
-{
-    const bool is_late =
-        job->round_due && m->mono >= job->without_at + m->stretch - job->without_stretch;
-    return m_can_do_without(m, job, job->workers) &&
-           (is_late || ready_is_over(m, job, 0) || round_is_tardy(m, job, 0) || job->spent_at_end);
-}
-
-/* "job.called_off job=3 ...": one that is left holds what the last step left, and no round comes.
- */
-void m_called_off(struct model *m, const char *log)
-{
-    ull id = 0;
-    if (sscanf(log, "job.called_off job=%llu", &id) != 1) {
-        return;
-    }
-    struct m_job *job = m_job_find(m, id);
-    if (job == NULL || !may_call_off(m, job)) {
-        sim_fail(m->w, "model: job %llu ends without who is lost, and could not yet", id);
-        return;
-    }
-    bool has_one = false;
-    const bool had_time = job->state == JOB_RECOVERING &&
-                          m->mono >= job->without_at + m->stretch - job->without_stretch;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct m_rank *r = &job->ranks[rank];
-        if (!r->done && has_ended(m, job, rank)) {
-            r->done = r->started = true;
-            r->code = MS_OK;
-            r->tried = !r->said_well;
-        }
-    }
-    job->called_off = true;
-    job->round_due = job->spent_at_end = false;
-    job->round_tardy_at = job->tardy_at = SIM_NEVER;
-    m_complaints_forget(job);
-    job->changed = job->changed || job->state == JOB_RUNNING;
-    job->state = JOB_RECOVERING;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        has_one = has_one || (job->ranks[rank].done && says_of_all(job, rank));
-    }
-    const bool has_saved = job->ranks[0].done && !job->ranks[0].tried;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct m_rank *r = &job->ranks[rank];
-        if (r->vacant || r->done) {
-            continue;
-        }
-        const bool holds = holds_last(job, rank);
-        const bool hangs = holds ? r->passed_over : had_time; /* who holds it is told to end now */
-        const bool is_needed = !has_saved && holds && !(has_one && hangs);
-        if (!is_needed && !r->started) {
-            m_vacate(m, job, r, true);
-            continue;
-        }
-        r->has_state = r->has_state || !r->started; /* taken in this round, perhaps */
-        r->started = r->ready = true;
-        r->passed_over = !is_needed && (hangs || has_saved);
-    }
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        if (!r->vacant && !r->done && holds_last(job, rank)) {
-            tell_to_stand(m, job, rank);
-        }
-    }
-    const struct m_rank *first = &job->ranks[0];
-    const bool will_say = !first->vacant && !first->done && !first->passed_over;
-    job->unsaved = job->unsaved || (!will_say && !has_saved);
-}
-
-/* Another rank than this one has the weights, or is about to end with them. */
-bool m_can_do_without(const struct model *m, const struct m_job *job, uint32_t rank)
-{
-    bool has = false;
-    bool missing = false;
-    for (uint32_t other = 0; other < job->workers; other++) {
-        missing = missing || (job->ranks[other].missing && other != rank);
-        has = has || (other != rank && ((has_ended(m, job, other) && says_of_all(job, other)) ||
-                                        holds_last(job, other)));
-    }
-    return has && !missing && m_is_recoverable(m, job) && !stops_at_step(job);
-}
-
-static bool saver_to_ask(const struct model *m, const struct m_job *job, uint32_t rank,
-                         struct m_stop *ret)
-{
-    const struct m_node *node = m_node_find((struct model *)m, job->ranks[rank].node);
-    if (node == NULL || node->conn == 0) {
-        return false;
-    }
-    *ret = (struct m_stop){.conn = node->conn,
-                           .job = job->id,
-                           .generation = node->hold.generation,
-                           .at_step = true,
-                           .saves = true,
-                           .stands = no_start_comes(m, job),
-                           .text = "the weights are not saved"};
-    return true;
-}
-
-static void ask_for_weights(struct model *m, const struct m_job *job, uint32_t rank)
-{
-    struct m_stop stop;
-    if (saver_to_ask(m, job, rank, &stop)) {
-        m_stop_expect(m, stop.conn, &stop);
-    }
-}
-
-static void look_for_saver(struct model *m, struct m_job *job)
-{
-    if (!owes_weights(job) || job->save_again_at != SIM_NEVER) {
-        return;
-    }
-    const uint32_t rank = next_saver(job);
-    job->late_asked = rank < job->workers;
-    job->save_again_at = m->mono + (job->late_asked ? MS_CANCEL_GRACE_MS : MS_SAVE_AGAIN_MS);
-    if (job->late_asked) {
-        job->late_saver = rank;
-        job->ranks[rank].saving = true;
-        ask_for_weights(m, job, rank);
-    }
-}
-
-static bool is_heard(const struct model *m, const struct m_stop *want)
-{
-    bool is = false;
-    for (size_t i = 0; i < m->heard.n; i++) {
-        is = is || (m->heard.at[i].conn == want->conn && m->heard.at[i].saves &&
-                    m->heard.at[i].job == want->job);
-    }
-    return is;
-}
-
-/* Whoever was asked has had his time, or all have waited. A turn that is full may leave it to the
- * next one. */
-static void save_time(struct model *m, struct m_job *job)
-{
-    if (m->event->kind != SCHED_EV_TIME || job->save_again_at == SIM_NEVER ||
-        m->mono < job->save_again_at || stops_at_step(job)) {
-        return;
-    }
-    struct m_stop stop;
-    if (job->late_asked) {
-        job->ranks[job->late_saver].tried = true;
-    } else {
-        offer(job);
-    }
-    const uint32_t rank = next_saver(job);
-    if (sched_tick_is_full(m->w->sched) && owes_weights(job) &&
-        (rank == job->workers || !saver_to_ask(m, job, rank, &stop) || !is_heard(m, &stop))) {
-        return;
-    }
-    job->late_asked = false;
-    job->save_again_at = SIM_NEVER;
-}
-
-void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank)
-{
-    if (stops_at_step(job)) {
-        job->late_asked = job->late_asked && job->late_saver != rank;
-    } else if (is_at_end(job) && job->ranks[rank].saving) {
-        ask_for_weights(m, job, rank); /* what it was asked may be lost: once more */
-    } else if (job->called_off && job->ranks[rank].started && !job->ranks[rank].done &&
-               holds_last(job, rank)) {
-        tell_to_stand(m, job, rank);
     }
 }
 
@@ -1396,7 +995,7 @@ static bool is_told_again(struct model *m, const struct m_stop *heard)
 {
     struct m_job *job = m_job_find(m, heard->job);
     const bool is =
-        job != NULL && m_is_placed(job) && heard->at_step && stops_at_step(job) &&
+        job != NULL && m_is_placed(job) && heard->at_step && m_stops_at_step(job) &&
         (job->complaint_judged || (job->blame_at != SIM_NEVER && m_blame_is_due(m, job)));
     if (is) {
         job->complaint_judged = true;
@@ -1483,7 +1082,7 @@ void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop)
 /* A job that had no step yet may be placed anew, if a rank was lost. */
 bool m_may_requeue(const struct model *m, const struct m_job *job)
 {
-    bool lost = m->fresh || ready_is_over(m, job, 0) ||
+    bool lost = m->fresh || m_ready_is_over(m, job, 0) ||
                 (m->plan_said.from == M_FULL && m->plan_said.job == job->id);
     for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
         lost = lost || is_lost(m, &job->ranks[rank]) || missing_is_due(m, job) ||
@@ -1526,30 +1125,30 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     if (job->cancel_due) {
         return "its cancel cannot be carried out at a step, and it goes on";
     }
-    if (stops_at_step(job) && !job->cancel_stored) {
+    if (m_stops_at_step(job) && !job->cancel_stored) {
         return "its cancel is not stored";
     }
-    if (owes_weights(job)) {
+    if (m_owes_weights(job)) {
         return NULL; /* whoever has to hear of it does */
     }
     if (!job->round_due && count_done(job) == job->workers && !has_late_saver(job)) {
         return "all ranks are done and it goes on";
     }
-    if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until && !stops_at_step(job)) {
+    if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until && !m_stops_at_step(job)) {
         return "a complaint is never judged";
     }
-    if (m->event->kind == SCHED_EV_TIME && !blamed && !stops_at_step(job) &&
+    if (m->event->kind == SCHED_EV_TIME && !blamed && !m_stops_at_step(job) &&
         unready_is_late(m, job)) {
         return "a rank never gets ready and keeps it";
     }
     if (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until && !blamed &&
-        round_is_tardy(m, job, LATE_MS)) {
+        m_round_is_tardy(m, job, LATE_MS)) {
         return "a rank hangs in its round, and others could end";
     }
     if (m->event->kind == SCHED_EV_TIME && missing_is_late(m, job)) {
         return "nodes that do not come back are waited for";
     }
-    if (m->event->kind == SCHED_EV_TIME && stops_at_step(job) &&
+    if (m->event->kind == SCHED_EV_TIME && m_stops_at_step(job) &&
         grace_is_over(m, job, SLACK_MS + job->cancel_late_ms)) {
         return "its cancel is never carried out";
     }
@@ -1574,10 +1173,10 @@ void m_judge_ranks_after(struct model *m)
         stop_who_is_left(m, &m->jobs.at[i]);
         give_up_saver(m, &m->jobs.at[i]);
         m_ask_late_saver(m, &m->jobs.at[i]);
-        tardy_time(m, &m->jobs.at[i]);
-        save_time(m, &m->jobs.at[i]);
-        look_for_tardy(m, &m->jobs.at[i]);
-        look_for_saver(m, &m->jobs.at[i]);
+        m_tardy_time(m, &m->jobs.at[i]);
+        m_save_time(m, &m->jobs.at[i]);
+        m_look_for_tardy(m, &m->jobs.at[i]);
+        m_look_for_saver(m, &m->jobs.at[i]);
     }
     judge_stops(m);
     judge_end_is_told(m);
