@@ -93,9 +93,9 @@ static inline void all_ready_at(uint64_t generation, uint32_t ranks, uint64_t st
     }
 }
 
-/* Job 1 of so many ranks runs in generation 1, on nodes w0, w1, ... Nobody waits longer than that
- * for ranks; 0: as long as always. */
-static inline void running_for(uint32_t ranks, int64_t topo_timeout_ms)
+/* Job 1 of so many ranks is placed in generation 1, on nodes w0, w1, ..., which have its plan.
+ * Nobody waits longer than that for ranks; 0: as long as always. */
+static inline void placed_for(uint32_t ranks, int64_t topo_timeout_ms)
 {
     start_for(SCHED_STANDING, 0, topo_timeout_ms);
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -105,6 +105,12 @@ static inline void running_for(uint32_t ranks, int64_t topo_timeout_ms)
     }
     submit(ranks);
     fix_plan(conns[0], 1, 1, FIX_PLAN);
+}
+
+/* ... and runs. */
+static inline void running_for(uint32_t ranks, int64_t topo_timeout_ms)
+{
+    placed_for(ranks, topo_timeout_ms);
     all_ready_at(1, ranks, 0);
     fix_job_is(1, "RUNNING", "");
 }

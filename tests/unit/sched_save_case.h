@@ -63,11 +63,7 @@ static inline uint64_t comes_back(uint32_t rank)
 
 static inline void two_that_train_for_themselves_run(void)
 {
-    start(SCHED_STANDING, 0);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit(2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    placed_for(2, 0);
     ready_apart(1, 0, 0, 0);
     ready_apart(1, 1, 0, 0);
 }

@@ -446,14 +446,7 @@ static void beats_at(uint32_t rank, uint64_t generation, uint64_t step)
 /* They evaluate: the step is made, and no rank is done. */
 static void all_have_made_step(uint64_t step)
 {
-    start(SCHED_STANDING, 0);
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        char id[8];
-        snprintf(id, sizeof(id), "w%u", rank);
-        conns[rank] = fix_register(id, 1 + rank);
-    }
-    submit(RANKS);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    placed_for(RANKS, 0);
     all_are_ready_for(1, 0, 120);
     progress(1, step);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
@@ -696,11 +689,7 @@ END_TEST
 static void two_for_themselves_make(uint64_t total_of_0, uint64_t total_of_1)
 {
     const uint64_t totals[2] = {total_of_0, total_of_1};
-    start(SCHED_STANDING, 0);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit(2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    placed_for(2, 0);
     for (uint32_t rank = 0; rank < 2; rank++) {
         Ms__RankReady msg = ready_message(1, rank, 0);
         msg.state_digest.len = 0;
@@ -891,11 +880,7 @@ static void results_say(uint64_t last_step, uint32_t replicas)
 
 START_TEST(a_start_and_a_round_say_it_to_the_next_scheduler)
 {
-    start(SCHED_STANDING, 0);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit(2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    placed_for(2, 0);
     all_ready_at(1, 2, 0);
     results_say(0, 1);
     ends(0, MS_OK, "");

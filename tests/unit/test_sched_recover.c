@@ -128,11 +128,7 @@ static void ready_without_log(uint32_t rank)
 /* A worker without a folder of its own has no file to name: what it prints is its log. */
 START_TEST(who_named_no_log_has_opened_one_all_the_same)
 {
-    start(SCHED_STANDING, 0);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit(2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    placed_for(2, 0);
     ready_without_log(0);
     ready_without_log(1);
     fix_job_is(1, "RUNNING", "");
