@@ -59,22 +59,22 @@ static bool awaits_newcomer(const struct run *run)
     return does;
 }
 
-void calloff_round_begins(struct sched *s, struct run *run)
+void calloff_watch_round(struct sched *s, struct run *run)
 {
-    if (calloff_may(run, run->job->workers)) {
-        timer_arm(s, &run->tardy, TIMER_TARDY, after_ms(s, MS_CANCEL_GRACE_MS));
-    }
+    timer_arm(s, &run->hang, TIMER_HANG, after_ms(s, MS_CANCEL_GRACE_MS));
 }
 
-/* A round that would only bring them to their end again, and one of them hangs. */
-void calloff_round_is_tardy(struct sched *s, struct run *run)
+/* A round that would only bring them to their end again, and one of them hangs. That no step is
+ * left may be known since it began. */
+void calloff_round_timeout(struct sched *s, struct run *run)
 {
-    if (list_empty(&run->recovering) && !run->cancelling) {
-        if (awaits_newcomer(run)) {
-            calloff_round_begins(s, run);
-        } else if (calloff_may(run, run->job->workers)) {
-            calloff_begin(s, run->job);
-        } /* else who held the last step is lost */
+    if (!list_empty(&run->recovering) || run->cancelling) {
+        return; /* it is over */
+    }
+    if (!awaits_newcomer(run) && calloff_may(run, run->job->workers)) {
+        calloff_begin(s, run->job);
+    } else {
+        calloff_watch_round(s, run);
     }
 }
 
@@ -146,6 +146,7 @@ void calloff_begin(struct sched *s, struct job *job)
     timer_stop(s, &run->round);
     timer_stop(s, &run->ready);
     timer_stop(s, &run->tardy);
+    timer_stop(s, &run->hang);
     complaint_forget(s, run);
     run->called_off = true;
     if (job->state == JOB_RUNNING) {
@@ -154,7 +155,7 @@ void calloff_begin(struct sched *s, struct job *job)
     settle(s, job, had_time);
     const struct member *first = &run->members[0];
     const bool will_say = first->state == RANK_TRAINING && !first->passed_over;
-    if (!will_say && !save_first_has(run)) {
+    if (!will_say && !save_first_has(run) && !run->unsaved) {
         save_note_lacking(s, job);
     }
     emit_log(s, MS_LOG_NOTICE, "job.called_off job=%llu generation=%llu: all steps are made",

@@ -198,6 +198,9 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
               (run->cancelling ? run->late_asked
                                : !list_empty(&run->recovering) || save_is_owed(run)),
           "job %llu: all ranks are done and it has not ended", (ull)job->id);
+    HOLDS(job->state != JOB_RECOVERING || run->called_off || run->cancelling ||
+              !list_empty(&run->recovering) || timer_is_armed(&run->hang),
+          "job %llu: nobody looks whether its ranks get through their round", (ull)job->id);
     HOLDS(!waits_for_ever(run), "job %llu: nobody looks whether its ranks end, or save",
           (ull)job->id);
     HOLDS(timer_is_armed(&run->ready) ==
@@ -234,7 +237,7 @@ static int check_ended_run(const struct job *job, struct ms_err *err)
               !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer) &&
               !timer_is_armed(&run->unfit_timer) && !timer_is_armed(&run->round) &&
               !timer_is_armed(&run->evals_due) && !timer_is_armed(&run->save_again) &&
-              !timer_is_armed(&run->tardy),
+              !timer_is_armed(&run->tardy) && !timer_is_armed(&run->hang),
           "job %llu: ended, with a deadline", (ull)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);

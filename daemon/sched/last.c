@@ -6,8 +6,9 @@
  *     can end   has said such a digest, or holds the state: with no round to come it ends with it
  *     can save  ... and may be asked to: weights that are the job's
  *
- * Of ranks that train for themselves the job's weights are rank 0's. Stored is which step is the
- * last, and whether the ranks hold one state: how they ended all say again after a restart. */
+ * Of ranks that train for themselves the job's weights are rank 0's. Stored is how many steps there
+ * are, whether the ranks hold one state, and of those that do not how many each makes, and whether
+ * it has saved what it had to: how they ended else all say again after a restart. */
 #include "daemon/sched/state.h"
 
 bool last_is_made(const struct node *node, const Ms__RankDone *msg)
@@ -48,12 +49,12 @@ bool last_is_short(const struct run *run, uint32_t rank, uint64_t step)
     return run->last_step == 0 || step < last_of(run, rank);
 }
 
-/* Wherever they are now: one that begins anew is short of it. */
+/* Wherever they are now, or those that had their ranks: nobody wants their weights. */
 static bool all_have_made_theirs(const struct run *run)
 {
     bool have = true;
     for (uint32_t rank = 0; have && rank < run->job->workers; rank++) {
-        have = !last_is_short(run, rank, run->members[rank].step);
+        have = run->members[rank].has_made || !last_is_short(run, rank, run->members[rank].step);
     }
     return have;
 }

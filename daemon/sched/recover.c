@@ -468,7 +468,7 @@ static void begin_round(struct sched *s, struct job *job)
         !timer_is_armed(&run->ready)) { /* else who could not serve would buy time */
         ready_expect(s, run);
     }
-    calloff_round_begins(s, run);
+    calloff_watch_round(s, run);
     if (run_assign(s, job) && (job->plan == NULL || run_tell_plan(s, job))) {
         watch_stir(s, job);
     }

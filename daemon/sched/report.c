@@ -179,7 +179,7 @@ static void all_ready(struct sched *s, struct job *job)
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
-    timer_stop(s, &job->run->tardy);
+    timer_stop(s, &job->run->hang);
     job_set_reason(job, "");
     if (!job->recovery) { /* else the next one who takes a rank has to hear of it */
         plan_settle(s, job);
@@ -241,6 +241,9 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     member->step = msg->step;
     note_state(run, hold->rank, msg);
     last_note_ready(run, hold->rank, msg);
+    if (timer_is_armed(&run->hang)) { /* the others could wait for it only */
+        calloff_watch_round(s, run);
+    }
     rank_set(run, hold->rank, RANK_ON_READY);
     if (run->n_formers > 0) { /* a round may have waited for who holds the state */
         s->due |= DUE_PLACE;
@@ -442,6 +445,9 @@ static void rank_over(struct sched *s, struct job *job, const Ms__RankDone *msg,
     member->may_save = (msg->code == MS_OK && (stopped || !msg->stopped)) ||
                        (unsaved && (rank != 0 || run->cancelling));
     member->is_complete = msg->code == MS_OK && !msg->stopped;
+    if (run->replicas == REPLICAS_APART) {
+        results_changed(s, run); /* nobody misses it after a restart, either */
+    }
     if (run->cancelling && !unsaved) {
         stop_note_kept(s, job, rank, msg);
     } else {
@@ -478,6 +484,9 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         rank_over(s, job, msg, unsaved, word == WORD_STOPPED);
         return;
     case WORD_EARLY:
+        if (msg->rank == 0 && msg->code != MS_OK) { /* if no round comes, it is why */
+            stop_note_unkept(s, run, 0, msg->text);
+        }
         hold->has_said = true;
         run->members[msg->rank].said_well = msg->code == MS_OK;
         s->due |= DUE_PLACE; /* it may be all that was waited for */

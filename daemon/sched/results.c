@@ -14,6 +14,22 @@ static Ms__Progress *progress_of(struct sched *s, const struct progress *progres
     return msg;
 }
 
+/* Of ranks that train for themselves. */
+static void parts_pack(struct sched *s, const struct run *run, Ms__JobResults *msg)
+{
+    if (run->replicas != REPLICAS_APART) {
+        return;
+    }
+    msg->last_steps = emit_alloc(s, run->job->workers * sizeof(*msg->last_steps));
+    msg->complete = emit_alloc(s, run->job->workers * sizeof(*msg->complete));
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        msg->last_steps[msg->n_last_steps++] = run->members[rank].last_step;
+        if (run->members[rank].is_complete) {
+            msg->complete[msg->n_complete++] = rank;
+        }
+    }
+}
+
 void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row)
 {
     Ms__JobResults msg = MS__JOB_RESULTS__INIT;
@@ -33,6 +49,7 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     msg.saver = run->saver;
     msg.last_step = run->last_step;
     msg.replicas = run->replicas;
+    parts_pack(s, run, &msg);
     formers_pack(s, run, &msg);
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
@@ -77,7 +94,7 @@ static void evals_go_back(struct run *run, uint32_t epoch)
 }
 
 /* A write that follows another at once waits for those that come meanwhile. */
-static void evals_changed(struct sched *s, struct run *run)
+void results_changed(struct sched *s, struct run *run)
 {
     if (!timer_is_armed(&run->evals_due)) {
         const int64_t next_ms = run->evals_stored_ms + MS_EVALS_STORE_MS;
@@ -93,11 +110,11 @@ void results_note_eval(struct sched *s, struct run *run, const struct progress *
         evals_go_back(run, progress->msg.epoch);
     }
     if (eval_insert(run, progress)) {
-        evals_changed(s, run);
+        results_changed(s, run);
     }
 }
 
-void results_store_evals(struct sched *s, struct run *run)
+void results_store(struct sched *s, struct run *run)
 {
     if (s->refuses_ends) { /* its end will store them */
         timer_arm(s, &run->evals_due, TIMER_EVALS, after_ms(s, MS_ROOM_LOOK_MS));
@@ -117,6 +134,19 @@ void progress_take(struct progress *progress, const Ms__Progress *msg)
     progress->msg.base.unknown_fields = NULL;
     progress->msg.phase = NULL;
     ms_text_copy(progress->phase, sizeof(progress->phase), msg->phase);
+}
+
+static void parts_unpack(struct run *run, const Ms__JobResults *msg)
+{
+    for (size_t i = 0; i < msg->n_last_steps && i < run->job->workers; i++) {
+        run->members[i].last_step = msg->last_steps[i];
+    }
+    for (size_t i = 0; i < msg->n_complete; i++) {
+        if (msg->complete[i] < run->job->workers) {
+            struct member *member = &run->members[msg->complete[i]];
+            member->is_complete = member->has_made = true;
+        }
+    }
 }
 
 int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err)
@@ -144,6 +174,7 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->last_step = msg->last_step;
         run->replicas =
             msg->replicas <= REPLICAS_APART ? (enum replicas)msg->replicas : REPLICAS_NOT_KNOWN;
+        parts_unpack(run, msg);
         formers_unpack(run, msg);
     }
     for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {

@@ -31,6 +31,7 @@ struct member {
     uint32_t pid;
     uint64_t step, steps;
     uint64_t last_step; /* how many steps it makes, as it says when it is ready; 0: not known */
+    bool has_made;      /* all of them, it or a process that had the rank before */
     double seconds;
     bool has_plan;      /* its process has made the plan of the ranks */
     uint64_t ready_in;  /* ... and said so in this generation, the last one */
@@ -172,6 +173,7 @@ struct run {
     bool save_waits;              /* all have tried once, in vain */
     struct timer save_again;      /* the next one is asked, or all again */
     struct timer tardy;           /* who does not end is passed over */
+    struct timer hang;  /* who does not get through the round is not waited for, at the end */
     bool called_off;    /* RECOVERING, and no round comes: the others end without who is lost */
     uint64_t last_step; /* the most that a rank makes: who trains for itself may make fewer */
     struct complaint complaint;
@@ -329,7 +331,8 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
 /* Of an epoch; is_again: told once more, after a reconnect or a round, and takes nothing back. */
 void results_note_eval(struct sched *s, struct run *run, const struct progress *progress,
                        bool is_again);
-void results_store_evals(struct sched *s, struct run *run);             /* TIMER_EVALS */
+void results_changed(struct sched *s, struct run *run);                 /* to be stored soon */
+void results_store(struct sched *s, struct run *run);                   /* TIMER_EVALS */
 void progress_take(struct progress *progress, const Ms__Progress *msg); /* a copy, of its own */
 bool rank_state_parse(const char *name, enum rank_state *ret);
 
@@ -405,9 +408,9 @@ bool calloff_may(const struct run *run, uint32_t without);
 /* ... and no round comes any more: it ends with those that have them. The job may end. */
 void calloff_begin(struct sched *s, struct job *job);
 void calloff_came_back(struct sched *s, const struct run *run, uint32_t rank);
-/* ... or one begins: who hangs in it is not waited for. */
-void calloff_round_begins(struct sched *s, struct run *run);
-void calloff_round_is_tardy(struct sched *s, struct run *run);
+/* ... or one is out, and a rank got through it: who hangs is not waited for, from then on. */
+void calloff_watch_round(struct sched *s, struct run *run);
+void calloff_round_timeout(struct sched *s, struct run *run);
 /* This rank is lost, or about to be, and nobody takes its place. */
 bool calloff_goes_on_without(const struct run *run, uint32_t rank);
 

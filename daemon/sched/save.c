@@ -44,12 +44,14 @@ static void note_unsaved(struct sched *s, struct job *job)
     }
 }
 
-/* Rank 0 has not, and never will by itself. */
+/* Rank 0 has not, and never will by itself: why, it may have said. */
 void save_note_lacking(struct sched *s, struct job *job)
 {
-    stop_note_unkept(s, job->run, 0,
-                     job->run->members[0].state == RANK_LOST ? "nothing, for it is lost"
-                                                             : "nothing that it has saved");
+    const bool is_lost = job->run->members[0].state == RANK_LOST;
+    if (is_lost || job->run->unkept[0] == '\0') {
+        stop_note_unkept(s, job->run, 0,
+                         is_lost ? "nothing, for it is lost" : "nothing that it has saved");
+    }
     note_unsaved(s, job);
 }
 
@@ -192,10 +194,6 @@ static void pass_over(struct sched *s, struct run *run)
 
 void save_tardy_timeout(struct sched *s, struct run *run)
 {
-    if (run->job->state == JOB_RECOVERING && !run->called_off) {
-        calloff_round_is_tardy(s, run);
-        return;
-    }
     if (save_awaits(run)) {
         pass_over(s, run);
     }
@@ -289,6 +287,7 @@ void save_forget(struct sched *s, struct run *run)
 {
     timer_stop(s, &run->save_again);
     timer_stop(s, &run->tardy);
+    timer_stop(s, &run->hang);
     run->late_asked = run->save_waits = run->unsaved = run->called_off = false;
     run->kept[0] = run->unkept[0] = '\0';
     run->kept_step = 0;

@@ -53,9 +53,14 @@ static void tardy(struct sched *s, struct timer *timer)
     save_tardy_timeout(s, list_item(timer, struct run, tardy));
 }
 
+static void hang(struct sched *s, struct timer *timer)
+{
+    calloff_round_timeout(s, list_item(timer, struct run, hang));
+}
+
 static void evals(struct sched *s, struct timer *timer)
 {
-    results_store_evals(s, list_item(timer, struct run, evals_due));
+    results_store(s, list_item(timer, struct run, evals_due));
 }
 
 static void route(struct sched *s, struct timer *timer)
@@ -83,6 +88,7 @@ static const struct {
     [TIMER_COMPLAINT] = {complaint, true},
     [TIMER_SAVE] = {save, false},
     [TIMER_TARDY] = {tardy, false},
+    [TIMER_HANG] = {hang, false},
     [TIMER_EVALS] = {evals, false},
     [TIMER_ROUTE] = {route, true},
     [TIMER_PAUSE] = {host_timeout, false},

@@ -28,7 +28,8 @@ enum timer_kind {
     TIMER_COMPLAINT,   /* struct run: a rank complained about another */
     TIMER_SAVE,        /* struct run: no rank could save the weights */
     TIMER_TARDY,       /* struct run: some ranks do not end, and others have */
-    TIMER_EVALS,       /* struct run: evaluations have to be stored */
+    TIMER_HANG,        /* struct run: some ranks do not get through their round */
+    TIMER_EVALS,       /* struct run: evaluations, or ends of ranks, have to be stored */
     TIMER_ROUTE,       /* struct route */
     TIMER_PAUSE,       /* struct host: it lost a node while a job got ready */
     TIMER_ASIDE,       /* struct host: it lost two ranks within an hour */

@@ -243,6 +243,7 @@ struct m_job {
     bool is_together;           /* its ranks hold one state, as they said when it last started */
     bool spent_at_end;          /* in this event: a loss that others are enough for */
     int64_t round_tardy_at;     /* mono: who hangs in its round is not waited for; SIM_NEVER */
+    bool round_was_idle;        /* after the event before this one: no step is left to make in it */
     int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
     int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
@@ -489,7 +490,9 @@ bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank
 void m_lost_at_end(struct m_job *job, uint32_t rank);
 /* ... or nobody comes for him, and the others end without. */
 bool m_can_do_without(const struct model *m, const struct m_job *job, uint32_t rank);
-bool m_round_is_tardy(const struct model *m, const struct m_job *job, int64_t late_ms);
+bool m_round_hangs(const struct model *m, const struct m_job *job); /* and nobody ended it */
+void m_round_moves(const struct model *m, struct m_job *job);       /* a rank got through it */
+void m_watch_round(struct model *m, struct m_job *job);             /* at the end of an event */
 void m_called_off(struct model *m, const char *log);
 
 /* model_recover.c */

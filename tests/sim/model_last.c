@@ -216,8 +216,8 @@ static void tell_to_stand(struct model *m, const struct m_job *job, uint32_t ran
     }
 }
 
-/* Who hangs in a round at the end has had his time, and all the others are as far. */
-bool m_round_is_tardy(const struct model *m, const struct m_job *job, int64_t late_ms)
+/* All that are left have made the last step, and a round would only bring them there again. */
+static bool round_is_idle(const struct model *m, const struct m_job *job)
 {
     bool newcomer = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -225,8 +225,33 @@ bool m_round_is_tardy(const struct model *m, const struct m_job *job, int64_t la
         newcomer = newcomer || (is_there(r) && !r->ready && !r->done && !r->has_state);
     }
     return job->state == JOB_RECOVERING && !job->round_due && !job->called_off && !newcomer &&
-           !m_stops_at_step(job) && job->round_tardy_at != SIM_NEVER &&
-           m->mono >= job->round_tardy_at + late_ms && m_can_do_without(m, job, job->workers);
+           !m_stops_at_step(job) && m_can_do_without(m, job, job->workers);
+}
+
+/* Who hangs in it has had his time. */
+static bool round_is_tardy(const struct model *m, const struct m_job *job)
+{
+    return round_is_idle(m, job) && m->mono >= job->round_tardy_at;
+}
+
+bool m_round_hangs(const struct model *m, const struct m_job *job)
+{
+    return m->event->kind == SCHED_EV_TIME && !m->turn_is_full && job->round_was_idle &&
+           round_is_tardy(m, job);
+}
+
+void m_watch_round(struct model *m, struct m_job *job)
+{
+    if (m->event->kind == SCHED_EV_TIME && !m->turn_is_full && m->mono >= job->round_tardy_at) {
+        job->round_tardy_at = m->mono + MS_CANCEL_GRACE_MS;
+    }
+    job->round_was_idle = round_is_idle(m, job);
+}
+
+void m_round_moves(const struct model *m, struct m_job *job)
+{
+    job->round_tardy_at =
+        job->round_tardy_at == SIM_NEVER ? SIM_NEVER : m->mono + MS_CANCEL_GRACE_MS;
 }
 
 static bool may_call_off(const struct model *m, const struct m_job *job)
@@ -234,8 +259,7 @@ static bool may_call_off(const struct model *m, const struct m_job *job)
     const bool is_late =
         job->round_due && m->mono >= job->without_at + m->stretch - job->without_stretch;
     return m_can_do_without(m, job, job->workers) &&
-           (is_late || m_ready_is_over(m, job, 0) || m_round_is_tardy(m, job, 0) ||
-            job->spent_at_end);
+           (is_late || m_ready_is_over(m, job, 0) || round_is_tardy(m, job) || job->spent_at_end);
 }
 
 /* "job.called_off job=3 ...": one that is left holds what the last step left, and no round comes.

@@ -43,6 +43,7 @@ void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg)
         r->ready_step = msg->step;
         m_job_find(m, msg->job)->last_step =
             msg->steps_total > job->last_step ? msg->steps_total : job->last_step;
+        m_round_moves(m, m_job_find(m, msg->job));
         memset(r->ready_digest, 0, sizeof(r->ready_digest));
         if (msg->state_digest.len > 0) {
             memcpy(r->ready_digest, msg->state_digest.data, msg->state_digest.len);
@@ -1141,8 +1142,7 @@ static const char *overdue(const struct model *m, const struct m_job *job)
         unready_is_late(m, job)) {
         return "a rank never gets ready and keeps it";
     }
-    if (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until && !blamed &&
-        m_round_is_tardy(m, job, LATE_MS)) {
+    if (!blamed && m_round_hangs(m, job)) {
         return "a rank hangs in its round, and others could end";
     }
     if (m->event->kind == SCHED_EV_TIME && missing_is_late(m, job)) {
@@ -1190,6 +1190,9 @@ void m_judge_ranks_after(struct model *m)
         const char *late = !job->dropped && m_is_placed(job) ? overdue(m, job) : NULL;
         if (late != NULL) {
             sim_fail(m->w, "model: job %llu: %s", (ull)job->id, late);
+        }
+        if (!job->dropped && m_is_placed(job)) {
+            m_watch_round(m, job);
         }
     }
 }

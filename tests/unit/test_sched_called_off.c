@@ -353,6 +353,56 @@ START_TEST(who_hangs_in_a_round_is_not_waited_for)
 }
 END_TEST
 
+static void all_are_ready_for(uint64_t generation, uint64_t step, uint64_t steps_total)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        Ms__RankReady msg = ready_message(generation, rank, step);
+        msg.steps_total = steps_total;
+        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
+    }
+    fix_job_is(1, "RUNNING", "");
+}
+
+static void beats_at(uint32_t rank, uint64_t generation, uint64_t step)
+{
+    Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.step = step;
+    fix_say(conns[rank], MS_MSG_HEARTBEAT, &msg.base);
+}
+
+/* They evaluate: the step is made, and no rank is done. */
+static void all_have_made_step(uint64_t step)
+{
+    placed_for(RANKS, 0);
+    all_are_ready_for(1, 0, 120);
+    progress(1, step);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        beats_at(rank, 1, step);
+    }
+}
+
+/* That no step is left is known only once they are ready: the beat that tells it came too late. */
+START_TEST(nor_where_the_last_step_is_known_only_in_it)
+{
+    all_have_made_step(119);
+    conns[RANKS] = fix_register("w9", 9);
+    fix_close(conns[2]);
+    conns[2] = conns[RANKS];
+    fix_job_is(1, "RECOVERING", "generation 2: waits for");
+    beat_for(MS_CANCEL_GRACE_MS - FIX_LEASE_MS);
+    ready_at(2, 1, 120);
+    ready_at(2, 2, 120);
+    beats_at(0, 2, 120);
+    beat_for(MS_CANCEL_GRACE_MS - FIX_LEASE_MS); /* from when the last one got ready */
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+    beat_for(FIX_LEASE_MS);
+    is_to_stand(1, 2);
+    is_to_stand(2, 2);
+}
+END_TEST
+
 /* One that has to load and plan may take longer than that; not longer than any may. */
 START_TEST(a_newcomer_has_its_time_to_get_ready)
 {
@@ -423,36 +473,6 @@ END_TEST
 
 /* ---- behind the last step, and nobody has ended -----------------------------------------------
  */
-
-static void all_are_ready_for(uint64_t generation, uint64_t step, uint64_t steps_total)
-{
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        Ms__RankReady msg = ready_message(generation, rank, step);
-        msg.steps_total = steps_total;
-        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
-    }
-    fix_job_is(1, "RUNNING", "");
-}
-
-static void beats_at(uint32_t rank, uint64_t generation, uint64_t step)
-{
-    Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
-    msg.job = 1;
-    msg.generation = generation;
-    msg.step = step;
-    fix_say(conns[rank], MS_MSG_HEARTBEAT, &msg.base);
-}
-
-/* They evaluate: the step is made, and no rank is done. */
-static void all_have_made_step(uint64_t step)
-{
-    placed_for(RANKS, 0);
-    all_are_ready_for(1, 0, 120);
-    progress(1, step);
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        beats_at(rank, 1, step);
-    }
-}
 
 /* Rank 1 got through the last evaluation, and rank 0 waits in it for rank 2, which is lost: nobody
  * told it anything yet. */
@@ -641,6 +661,26 @@ START_TEST(where_one_has_a_place_it_is_waited_for)
 }
 END_TEST
 
+/* Why rank 0 could not save it has said: before another one was lost, or since. */
+START_TEST(why_rank_0_could_not_save_is_told_then_as_well)
+{
+    all_have_made_step(120);
+    if (_i == 0) {
+        cannot_save(0);
+    }
+    fix_close(conns[2]);
+    if (_i == 1) {
+        cannot_save(0);
+    }
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(1, 1);
+    ends_there(1, 1, "", "");
+    is_to_save(1);
+    ends_there(1, 1, "saved by 1", "w1");
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1; rank 0 (node w0) says: weights");
+}
+END_TEST
+
 /* ---- each rank trains for itself ----------------------------------------------------------------
  */
 
@@ -737,6 +777,30 @@ START_TEST(and_so_is_one_that_has_steps_to_make)
 }
 END_TEST
 
+/* ... nor whoever takes its place, and dies, or cannot serve: what it would make nobody wants. */
+START_TEST(nor_is_who_takes_the_place_of_such_a_one)
+{
+    two_for_themselves_have_made(120, 120);
+    if (_i == 2) { /* and saved */
+        ends(0, MS_OK, "");
+    }
+    fix_close(conns[1]);
+    beat_for(MS_CANCEL_GRACE_MS / 2);
+    conns[1] = fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+    if (_i == 0) {
+        fix_done(conns[1], 1, 2, 1, MS_E_IO, "data set /data/mnist cannot be opened");
+    } else {
+        fix_close(conns[1]);
+    }
+    fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
+    beat_for(MS_CANCEL_GRACE_MS / 2);
+    is_to_stand(0, 2);
+    ends_there(0, 2, "the weights of step 120, the last, are saved", "w0");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
 /* Their data may be other data, and more of it or less. */
 START_TEST(each_has_its_own_last_step)
 {
@@ -804,7 +868,24 @@ END_TEST
 /* ---- after a restart --------------------------------------------------------------------------
  */
 
-/* What the database says of job 1 of two ranks, and both are back. */
+static void loaded_from(const struct sched_job_row *row)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_job(fix.s, row, err));
+    load_members(1);
+    loaded();
+}
+
+/* ... and both ranks are back. */
+static void restarted_from(const struct sched_job_row *row)
+{
+    loaded_from(row);
+    is_back(0);
+    is_back(1);
+}
+
 static void restarted_with(uint32_t replicas, uint64_t last_step)
 {
     Ms__JobResults results = MS__JOB_RESULTS__INIT;
@@ -812,17 +893,10 @@ static void restarted_with(uint32_t replicas, uint64_t last_step)
     results.replicas = replicas;
     results.last_step = last_step;
     struct sched_job_row row = job_row(1, JOB_RUNNING);
-    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
-    cfg.has_database = 1;
-    fix_create(&cfg);
     row.recovery = true;
     row.results = bytes;
     row.results_bytes = ms__job_results__pack(&results, bytes);
-    ck_ms_ok(sched_load_job(fix.s, &row, err));
-    load_members(1);
-    loaded();
-    is_back(0);
-    is_back(1);
+    restarted_from(&row);
 }
 
 /* It knows from before that the ranks hold one state, and which step is the last. */
@@ -863,6 +937,48 @@ START_TEST(and_that_all_of_them_have_made_theirs)
     fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
     beat_for(MS_CANCEL_GRACE_MS);
     is_to_stand(0, 11);
+    says_again(0, MS_OK);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+/* What a scheduler stored the next one knows: how many steps each makes, and who has saved. */
+START_TEST(and_how_many_steps_each_makes)
+{
+    uint8_t bytes[128];
+    two_for_themselves_make(120, 240);
+    const struct sched_job_row *stored = fix_stored(1);
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    row.results_bytes = stored->results_bytes;
+    memcpy(bytes, stored->results, stored->results_bytes);
+    row.results = bytes;
+    restarted_from(&row);
+    beats_at(0, 11, 120);
+    beats_at(1, 11, 240);
+    fix_close(conns[1]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 11);
+}
+END_TEST
+
+/* Its process was there before the restart, and is gone. */
+START_TEST(and_who_had_ended_before)
+{
+    uint8_t bytes[128];
+    two_for_themselves_have_made(120, 120);
+    ends_there(1, 1, "", "");
+    fix_pass(MS_EVALS_STORE_MS);
+    const struct sched_job_row *stored = fix_stored(1);
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    row.results_bytes = stored->results_bytes;
+    memcpy(bytes, stored->results, stored->results_bytes);
+    row.results = bytes;
+    loaded_from(&row);
+    is_back(0);
+    beat_for(60000);
+    ck_assert_int_eq(n_events("job.rank_lost"), 0);
     says_again(0, MS_OK);
     ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
 }
@@ -1002,6 +1118,11 @@ int main(void)
     tcase_add_test(t, what_was_known_of_the_ranks_is_known_after_a_restart);
     tcase_add_test(t, so_is_that_they_train_for_themselves);
     tcase_add_test(t, and_that_all_of_them_have_made_theirs);
+    tcase_add_test(t, and_how_many_steps_each_makes);
+    tcase_add_test(t, and_who_had_ended_before);
+    tcase_add_loop_test(t, nor_is_who_takes_the_place_of_such_a_one, 0, 3);
+    tcase_add_test(t, nor_where_the_last_step_is_known_only_in_it);
+    tcase_add_loop_test(t, why_rank_0_could_not_save_is_told_then_as_well, 0, 2);
     tcase_add_loop_test(t, each_has_its_own_last_step, 0, 2);
     tcase_add_test(t, who_holds_the_last_step_beside_one_that_ended_ends_there);
     tcase_add_test(t, it_has_its_time_from_when_it_was_told);
