@@ -155,7 +155,7 @@ void calloff_begin(struct sched *s, struct job *job)
     settle(s, job, had_time);
     const struct member *first = &run->members[0];
     const bool will_say = first->state == RANK_TRAINING && !first->passed_over;
-    if (!will_say && !save_first_has(run) && !run->unsaved) {
+    if (!will_say && !save_first_has(run)) {
         save_note_lacking(s, job);
     }
     emit_log(s, MS_LOG_NOTICE, "job.called_off job=%llu generation=%llu: all steps are made",

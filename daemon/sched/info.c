@@ -129,7 +129,9 @@ static const char *node_activity(struct sched *s, const struct node *node)
                : node->host->drained ? emit_text(s, "drained by %s: %s", node->host->drained_by,
                                                  node->host->drained_why)
                : node->host->paused  ? paused_words(s, node->host)
-                                     : "idle";
+               : timer_is_armed(&node->rest)
+                   ? "rests: it lacked memory or descriptors for a job; gets the next one soon"
+                   : "idle";
     }
     if (hold->job != NULL) {
         return emit_text(s, "job %llu rank %u", (unsigned long long)hold->job_id, hold->rank);

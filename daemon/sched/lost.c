@@ -16,6 +16,7 @@ static const struct {
     [FAULT_FAILED] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_LEAVING] = {RANK_ON_FAILURE, true, true, false},
     [FAULT_GAVE_UP] = {RANK_ON_FAILURE, false, true, false},
+    [FAULT_SHORT] = {RANK_ON_FAILURE, true, true, false},
     [FAULT_UNFIT] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_COMPLAINT] = {RANK_EVENTS, true, true, false},
     [FAULT_LINK] = {RANK_EVENTS, true, true, false},
@@ -55,12 +56,15 @@ static bool may_place_anew(struct sched *s, struct job *job, uint32_t rank, enum
     if (job->state != JOB_PLACING || !policies[fault].places_anew || !s->mode->places_anew) {
         return false;
     }
-    const struct node *node = node_find(s, job->run->members[rank].node_id);
+    struct node *node = node_find(s, job->run->members[rank].node_id);
     if (policies[fault].pauses_host && node != NULL && node->host != NULL) {
         blame_host(s, job, node, text);
     }
     if (fault == FAULT_LEAVING) {
         excuse_leaving(job);
+    }
+    if (fault == FAULT_SHORT && node != NULL) {
+        node_rest(s, node);
     }
     return job->n_tries < MS_PLACE_TRIES_MAX;
 }

@@ -33,6 +33,7 @@ void node_forget(struct sched *s, struct node *node)
     assert(node->state != NODE_REGISTERED && list_empty(&node->holds) && node->newcomer == NULL);
     routes_drop_node(s, node, "it is gone");
     timer_stop(s, &node->forget);
+    timer_stop(s, &node->rest);
     gone_remove(s, node);
     host_leave(s, node);
     table_remove(&s->nodes, &node->link);
@@ -44,7 +45,7 @@ bool node_is_usable(const struct node *node)
     const struct hold *hold = hold_first(node);
     bool stuck = hold != NULL && hold->overdue;
     return node->state == NODE_REGISTERED && !node->host->drained && !node->host->paused &&
-           !node->leaving && !stuck;
+           !node->leaving && !stuck && !timer_is_armed(&node->rest);
 }
 
 bool node_is_idle(const struct node *node)
@@ -73,6 +74,19 @@ void node_idle_update(struct sched *s, struct node *node)
         }
         watch_news(s);
     }
+}
+
+void node_rest(struct sched *s, struct node *node)
+{
+    timer_arm(s, &node->rest, TIMER_REST, after_ms(s, MS_UNFIT_MS));
+    emit_log(s, MS_LOG_WARNING, "node.rests node=%s ms=%d", emit_quote(s, node->info.node_id),
+             MS_UNFIT_MS);
+    node_idle_update(s, node);
+}
+
+void node_rested(struct sched *s, struct node *node)
+{
+    node_idle_update(s, node);
 }
 
 static const char *const event_kinds[NODE_STATES] = {[NODE_NEW] = "node.away",

@@ -85,6 +85,7 @@ struct node {
     struct holder *holder; /* NULL while LOST or LEFT; holder.c */
     uint64_t gone_no;      /* grows with time */
     struct timer forget;
+    struct timer rest; /* armed: it gets no rank, for it was short of memory or descriptors */
     struct node_info info;
     enum node_state state;
     struct conn *conn;    /* REGISTERED only */
@@ -126,6 +127,10 @@ void node_forget(struct sched *s, struct node *node);        /* frees it */
 /* text: of the event that is recorded */
 void node_set(struct sched *s, struct node *node, enum node_event event, const char *text);
 void node_touch(struct sched *s, struct node *node); /* heard of just now */
+/* It lacked memory or descriptors as a job was to begin there: it gets no rank for a while, so that
+ * it does not take job after job. */
+void node_rest(struct sched *s, struct node *node);
+void node_rested(struct sched *s, struct node *node); /* TIMER_REST */
 /* Its connection closed, perhaps because we were silent ourselves: it has a lease to come back. */
 void node_away(struct sched *s, struct node *node);
 bool node_may_be_away(const struct sched *s, const struct node *node);

@@ -194,12 +194,12 @@ const char *recover_state_words(struct sched *s, const struct job *job, const st
 static const char *how_lost(const struct sched *s, const struct member *member, enum fault fault)
 {
     static const char *const names[FAULTS] = {
-        [FAULT_LOST] = "lost",       [FAULT_LEFT] = "left",           [FAULT_MISSING] = "missing",
-        [FAULT_FAILED] = "failed",   [FAULT_LEAVING] = "leaving",     [FAULT_GAVE_UP] = "gave_up",
-        [FAULT_UNFIT] = "unfit",     [FAULT_COMPLAINT] = "complaint", [FAULT_UNTOLD] = "untold",
-        [FAULT_UNREADY] = "unready", [FAULT_DISAGREE] = "disagree",   [FAULT_MESH] = "mesh",
-        [FAULT_BESIDE] = "link",     [FAULT_LINK] = "link",           [FAULT_OFF_MESH] = "mesh",
-        [FAULT_WORN] = "mesh",
+        [FAULT_LOST] = "lost",     [FAULT_LEFT] = "left",       [FAULT_MISSING] = "missing",
+        [FAULT_FAILED] = "failed", [FAULT_LEAVING] = "leaving", [FAULT_GAVE_UP] = "gave_up",
+        [FAULT_SHORT] = "short",   [FAULT_UNFIT] = "unfit",     [FAULT_COMPLAINT] = "complaint",
+        [FAULT_UNTOLD] = "untold", [FAULT_UNREADY] = "unready", [FAULT_DISAGREE] = "disagree",
+        [FAULT_MESH] = "mesh",     [FAULT_BESIDE] = "link",     [FAULT_LINK] = "link",
+        [FAULT_OFF_MESH] = "mesh", [FAULT_WORN] = "mesh",
     };
     const struct node *node = fault == FAULT_LOST ? node_find(s, member->node_id) : NULL;
     return node != NULL ? notice_name(node->notice) : names[fault];

@@ -215,6 +215,9 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     bool same_process = node->info.incarnation == info->incarnation;
     node->leaving = node->leaving && same_process; /* it may have been away, not gone */
     node->told_end = false;
+    if (!same_process) {
+        timer_stop(s, &node->rest); /* what the one before it lacked */
+    }
     struct hold *ours = claim_find(node, info, claim);
     node->info = *info;
     host_join(s, node);

@@ -365,6 +365,10 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
         run_lost(s, job, rank, FAULT_UNFIT, code, text);
         return;
     }
+    if (job->state == JOB_PLACING && code == MS_E_NOMEM && s->mode->places_anew) {
+        run_lost(s, job, rank, FAULT_SHORT, code, text);
+        return;
+    }
     if (code == MS_E_UNREACHABLE && s->now.mono_ms < s->stood_still_until_ms) {
         text = emit_text(s, "the scheduler stood still for %lld ms, and ranks gave up on it: %s",
                          (long long)s->stood_still_ms, text);

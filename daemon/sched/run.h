@@ -58,6 +58,7 @@ enum fault {
     FAULT_FAILED,    /* it said so itself */
     FAULT_LEAVING,   /* ... and that its process leaves, or begins anew */
     FAULT_GAVE_UP,   /* ... and that its process has let go of it: others were gone for it */
+    FAULT_SHORT,     /* ... and that it lacks memory or descriptors, before the job began */
     FAULT_UNFIT,     /* ... and was to take the place of a lost one: its process cannot */
     FAULT_COMPLAINT, /* another rank said so, and nobody knew better: all try again */
     FAULT_LINK,      /* ... and again: its end of the link is at fault, or as good as that */

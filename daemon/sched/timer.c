@@ -8,6 +8,11 @@ static void forget(struct sched *s, struct timer *timer)
     node_forget(s, list_item(timer, struct node, forget));
 }
 
+static void rest(struct sched *s, struct timer *timer)
+{
+    node_rested(s, list_item(timer, struct node, rest));
+}
+
 static void probe(struct sched *s, struct timer *timer)
 {
     newcomer_timeout(s, list_item(timer, struct newcomer, timer));
@@ -79,6 +84,7 @@ static const struct {
     [TIMER_STOP_ANSWER] = {hold_overdue, true},
     [TIMER_NEWS] = {watch_tell_news, false},
     [TIMER_FORGET] = {forget, false},
+    [TIMER_REST] = {rest, false},
     [TIMER_PROBE] = {probe, true},
     [TIMER_READY] = {ready, true},
     [TIMER_ADOPT] = {adopt, true},

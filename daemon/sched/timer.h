@@ -19,6 +19,7 @@ enum timer_kind {
     TIMER_STOP_ANSWER, /* struct hold: it has to let go */
     TIMER_NEWS,        /* watchers of waiting jobs */
     TIMER_FORGET,      /* struct node: lost an hour ago */
+    TIMER_REST,        /* struct node: it was short of memory or descriptors */
     TIMER_PROBE,       /* struct newcomer */
     TIMER_READY,       /* struct run: ranks have to get ready */
     TIMER_ADOPT,       /* struct run: nodes have to come back */

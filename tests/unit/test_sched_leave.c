@@ -77,6 +77,67 @@ START_TEST(rank_that_a_process_cannot_serve_is_placed_with_the_next_one)
 }
 END_TEST
 
+static void is_short(uint64_t conn, uint64_t generation)
+{
+    fix_done(conn, 1, generation, 0, MS_E_NOMEM, "cannot make shared memory: Too many open files");
+}
+
+/* It would take job after job, and fail each: others get them meanwhile. */
+START_TEST(node_that_lacks_descriptors_rests)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    fix_register("w2", 3);
+    is_short(conns[0], 1);
+    fix_done(conns[1], 1, 1, 1, MS_E_ABORTED, ""); /* the answer to Stop */
+
+    fix_job_is(1, "PLACING", "to choose the plan");
+    ck_assert_str_eq(fix_show_node("w1")->activity, "job 1 rank 0");
+    ck_assert_str_eq(fix_show_node("w2")->activity, "job 1 rank 1");
+    ck_assert_str_eq(fix_show_node("w0")->activity,
+                     "rests: it lacked memory or descriptors for a job; gets the next one soon");
+    for (int at = 0; at < MS_UNFIT_MS; at += FIX_LEASE_MS / 2) {
+        fix_beat(conns[0]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ck_assert_str_eq(fix_show_node("w0")->activity, "idle");
+}
+END_TEST
+
+/* The next process of it may have what this one lacked. */
+START_TEST(its_next_process_need_not_rest)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    is_short(conns[0], 1);
+    fix_done(conns[1], 1, 1, 1, MS_E_ABORTED, "");
+    fix_job_is(1, "QUEUED",
+               "it was placed 1 time before: rank 0 (node w0 on host h) failed: cannot make");
+    fix_close(conns[0]);
+    fix_register("w0", 11);
+
+    fix_job_is(1, "PLACING", "to choose the plan");
+}
+END_TEST
+
+/* ... and then it is the job's. */
+START_TEST(job_that_all_lack_memory_for_fails)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    for (uint64_t generation = 1; generation <= MS_PLACE_TRIES_MAX; generation++) {
+        is_short(conns[0], generation);
+        fix_done(conns[1], 1, generation, 1, MS_E_ABORTED, "");
+        for (int at = 0; at < MS_UNFIT_MS; at += FIX_LEASE_MS / 2) {
+            fix_beat(conns[0]);
+            fix_beat(conns[1]);
+            fix_pass(FIX_LEASE_MS / 2);
+        }
+    }
+    fix_job_is(1, "FAILED", "it was placed 3 times and never started");
+}
+END_TEST
+
 /* Of many nodes that served with another instruction set a few at a time are met. */
 START_TEST(job_is_placed_on_as_many_processes_that_begin_anew_as_there_are)
 {
@@ -191,6 +252,9 @@ int main(void)
     tcase_add_test(t, process_that_leaves_gets_no_rank_and_the_next_one_does);
     tcase_add_test(t, next_process_of_one_that_was_away_gets_ranks);
     tcase_add_test(t, rank_that_a_process_cannot_serve_is_placed_with_the_next_one);
+    tcase_add_test(t, node_that_lacks_descriptors_rests);
+    tcase_add_test(t, its_next_process_need_not_rest);
+    tcase_add_test(t, job_that_all_lack_memory_for_fails);
     tcase_add_test(t, job_is_placed_on_as_many_processes_that_begin_anew_as_there_are);
     tcase_add_test(t, process_that_leaves_again_and_again_ends_the_job);
     tcase_add_test(t, process_that_leaves_amid_training_fails_its_job);
