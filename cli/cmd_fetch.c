@@ -161,7 +161,7 @@ static void check_metrics(struct fetch_run *run)
     if (n > 0) {
         snprintf(text, sizeof(text),
                  "%.120s/%s has no line of %s of %s steps, the first is %s: another node wrote "
-                 "them, or its disk had no room",
+                 "them, its disk had no room, or it was ended before",
                  run->dir, run->name, cli_format_count(a, n), cli_format_count(b, run->steps),
                  cli_format_count(c, first));
         tell_bad(run, MS_OK, text, 0);

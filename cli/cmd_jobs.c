@@ -42,7 +42,8 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
     snprintf(workers, sizeof(workers), "%u", job->workers);
     snprintf(priority, sizeof(priority), "%d", job->priority);
     if (p != NULL && p->step > 0) {
-        snprintf(step, sizeof(step), "%llu/%llu", (unsigned long long)p->step,
+        const uint64_t last = job->steps > p->step ? job->steps : p->step;
+        snprintf(step, sizeof(step), "%llu/%llu", (unsigned long long)last,
                  (unsigned long long)p->steps_total);
         cli_format_real(loss, p->loss);
     } else if (job->steps > 0) {

@@ -97,12 +97,17 @@ static int can_go_on(const Ms__JobInfo *job, const struct cli_metrics *metrics,
     return has_trained(job, metrics, facts) && strstr(job->reason, MS_TEXT_NOT_FINITE) == NULL;
 }
 
+static int has_succeeded(const Ms__JobInfo *job)
+{
+    return strcmp(job->state, MS_JOB_STATE_SUCCEEDED) == 0;
+}
+
 static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
                         const struct cli_run_facts *facts)
 {
     char step[CLI_FORMAT_MAX];
     char total[CLI_FORMAT_MAX];
-    if (job->steps > 0) {
+    if (job->steps > 0 && has_succeeded(job)) {
         fprintf(out, "  steps       %s\n", cli_format_count(step, job->steps));
         return;
     }
@@ -488,7 +493,7 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
     json_object_set_new(object, "eval_loss",
                         eval != NULL ? cli_json_real(eval->eval_loss) : json_null());
     if (facts != NULL) {
-        if (job->steps == 0) {
+        if (!has_succeeded(job)) {
             put_count(object, "steps", last_step(job, &metrics, facts));
         }
         json_object_set_new(object, "seconds",

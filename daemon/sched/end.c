@@ -72,16 +72,13 @@ static void log_end(struct sched *s, const struct job *job)
              emit_quote(s, ms_code_name(job->code)), emit_quote(s, job->reason));
 }
 
-/* Of one that ended early, as clients are shown it: the last that was told, or else, as after a
- * restart of the scheduler, what its ranks said of their end. */
+/* Of one that ended early: the last that any of its ranks told of, or said as it ended. */
 static uint64_t last_step(const struct job *job)
 {
     const struct run *run = job->run;
-    uint64_t step = job->steps;
-    if (step == 0 && run != NULL && run->has_progress) {
-        return run->progress.msg.step;
-    }
-    for (uint32_t rank = 0; job->steps == 0 && run != NULL && rank < job->workers; rank++) {
+    const bool is_apart = run->replicas == REPLICAS_APART; /* rank 0's weights are the job's */
+    uint64_t step = is_apart ? run->members[0].step : run->furthest;
+    for (uint32_t rank = 0; rank < (is_apart ? 1 : job->workers); rank++) {
         step = run->members[rank].steps > step ? run->members[rank].steps : step;
     }
     return step;
@@ -93,7 +90,7 @@ static const char *end_facts(struct sched *s, const struct job *job)
     facts_begin(&facts);
     facts_number(&facts, "generation", job->generation);
     facts_text(&facts, "code", ms_code_name(job->code));
-    facts_number(&facts, "steps", last_step(job));
+    facts_number(&facts, "steps", job->steps);
     return facts_end(s, &facts);
 }
 
@@ -105,15 +102,15 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
         queue_remove(s, job);
     }
     job->code = code;
+    if (event != JOB_ON_SUCCESS && job->run != NULL) {
+        job->steps = last_step(job);
+    }
     job_set(s, job, event, text, end_facts(s, job));
     job_set_reason(job, text);
     plan_settle(s, job);
     purse_remove(s, job);
     spec_settle(s, job);
     job->ended_ms = s->now.wall_ms;
-    if (job->run != NULL && !job->run->has_progress) {
-        job->steps = last_step(job);
-    }
     emit_put_job(s, job, false);
     log_end(s, job);
     s->mode->job_ended(s, job);

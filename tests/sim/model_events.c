@@ -227,15 +227,15 @@ static void judge_facts(struct model *m, const struct sched_event_row *row)
 
 static ull steps_said(const struct m_job *job)
 {
-    ull most = 0;
-    for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
+    ull most = m_is_placed(job) ? job->furthest : 0;
+    for (uint32_t rank = 0; m_is_placed(job) && rank < job->n_ranks; rank++) {
         most = job->ranks[rank].steps > most ? job->ranks[rank].steps : most;
     }
     return most;
 }
 
-/* ... and what clients are shown: the steps of one that succeeded, else the last that was told, or
- * what ranks said of their end where nothing was, as after a restart. */
+/* ... and what clients are shown: the steps of one that succeeded, else the last that ranks told
+ * of, or said as they ended. */
 static void judge_end_facts(struct model *m, const struct sched_event_row *row)
 {
     const bool is_success = strcmp(row->kind, "job.succeeded") == 0;
@@ -246,9 +246,7 @@ static void judge_end_facts(struct model *m, const struct sched_event_row *row)
     if (job == NULL) {
         return;
     }
-    const ull want = is_success          ? m_ender(job)->steps
-                     : job->has_progress ? job->progress.step
-                                         : steps_said(job);
+    const ull want = is_success ? m_ender(job)->steps : steps_said(job);
     const char *told = strstr(row->facts, ",\"steps\":");
     if (told == NULL || strtoull(told + strlen(",\"steps\":"), NULL, 10) != want) {
         sim_fail(m->w, "model: job %llu has made %llu steps, and facts of %s are %s", (ull)row->job,

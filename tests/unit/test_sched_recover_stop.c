@@ -126,9 +126,10 @@ START_TEST(the_ranks_that_are_left_stop_and_rank_0_saves)
     fix_job_is(1, "RECOVERING", "cancelled by alice; waits for 2 of 3 ranks to finish the step");
     stopped(1, 2, "");
     ck_assert_ptr_null(fix_stored(1));
-    stopped(1, 0, "step 110 is saved: /jobs/1/checkpoints/x-110.json");
+    stopped_at(1, 0, 110, "step 110 is saved: /jobs/1/checkpoints/x-110.json");
 
     ended("cancelled by alice; rank 0 (node w0) says: step 110 is saved: /jobs");
+    ck_assert_uint_eq(fix_stored(1)->steps, 110);
     const Ms__Ok *ok = fix_heard(alice, MS_MSG_OK);
     ck_assert_ptr_nonnull(ok);
     ck_assert_ptr_nonnull(strstr(ok->text, "step 110 is saved"));
