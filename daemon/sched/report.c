@@ -374,7 +374,8 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
                          (long long)s->stood_still_ms, text);
     }
     if (!is_second_hand(code)) {
-        run_lost(s, job, rank, FAULT_FAILED, code, text);
+        /* its process was asked to end: that is no cancel of the job */
+        run_lost(s, job, rank, FAULT_FAILED, code == MS_E_CANCELLED ? MS_E_FAILED : code, text);
         return;
     }
     rank_set(run, rank, RANK_ON_FAILURE);

@@ -38,7 +38,6 @@ struct search {
     struct passed trainings; /* ... and that it could not */
     /* in the place that `resume` names */
     char place[MS_PATH_MAX + 1];
-    int is_looked;                   /* jobs may read there */
     struct checkpoint_entries named; /* none where named_rc < 0: named_why */
     int named_rc;
     struct ms_err named_why;
@@ -308,7 +307,6 @@ static void search_named(struct search *s)
     }
     int rc = data_path_expand(resume, s->place, sizeof(s->place), &s->named_why);
     rc = rc < 0 ? rc : data_path_check(s->place, &s->named_why);
-    s->is_looked = rc == 0;
     rc = rc < 0 ? rc : checkpoint_search(s->place, &s->named, &s->named_why);
     s->named_rc = rc;
     if (rc < 0) {
@@ -362,8 +360,7 @@ static int find_named(struct search *s, struct ms_err *err)
         return 0;
     }
     if (s->named_rc < 0) {
-        return s->is_looked ? see_nothing(s, rc, &s->named_why, err)
-                            : ms_fail(err, rc, "%s", s->named_why.text);
+        return see_nothing(s, rc, &s->named_why, err);
     }
     return rc < 0 ? rc : refuse_named(s, n_own, err);
 }

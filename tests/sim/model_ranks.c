@@ -477,7 +477,7 @@ static bool explains_recovering(const struct model *m, const struct m_job *job, 
         return strstr(reason, chose ? "did not get ready" : "did not choose the plan") != NULL;
     }
     if (failed_first_hand(job, r)) {
-        int32_t want = r->code != MS_OK ? r->code : MS_E_FAILED;
+        int32_t want = r->code != MS_OK && r->code != MS_E_CANCELLED ? r->code : MS_E_FAILED;
         return code == want && (r->code == MS_OK || strstr(reason, r->text) != NULL);
     }
     return false;
@@ -512,7 +512,7 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
                strstr(reason, chose ? "did not get ready" : "did not choose the plan") != NULL;
     }
     if (failed_first_hand(job, r)) {
-        int32_t want = r->code != MS_OK ? r->code : MS_E_FAILED;
+        int32_t want = r->code != MS_OK && r->code != MS_E_CANCELLED ? r->code : MS_E_FAILED;
         return code == want && names_rank(reason, rank) &&
                (r->code == MS_OK || strstr(reason, r->text) != NULL);
     }

@@ -1,6 +1,8 @@
 /* test_checkpoint.c - trainings that are saved, and go on from there as if nothing had been */
 #include "tests/unit/checkpoint_case.h"
 
+#include "libworker/data/path.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -613,6 +615,12 @@ START_TEST(who_has_nothing_to_go_on_from_says_what_lies_in_the_place_that_is_nam
     make_job(&job, &kinds[1], NULL);
     snprintf(job.resume, sizeof(job.resume), "%s/nowhere", dir);
     refuse_to_begin(&job, "there is no such place here");
+
+    /* where it may not look: the operator of another rank's node may let it */
+    ck_ms_ok(data_path_restrict("any", dir, err));
+    snprintf(job.resume, sizeof(job.resume), "/var/lib");
+    refuse_to_begin(&job, "path /var/lib: jobs read below ");
+    ck_ms_ok(data_path_restrict("any", "any", err));
 
     ck_assert_int_eq(mkdir(folder, 0755), 0);
     snprintf(job.resume, sizeof(job.resume), "%s", folder);
