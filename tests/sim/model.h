@@ -531,6 +531,7 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
 void m_member_stored(struct model *m, const struct sched_member_row *row);
 void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg);
 void m_complaints_forget(struct m_job *job);
+void m_note_way_back(struct m_job *job); /* it starts: perhaps at an earlier step */
 bool m_are_apart(const struct m_job *job);
 bool m_states_differ(const struct m_job *job);
 void m_goes_on(struct model *m, struct m_job *job);

@@ -199,6 +199,8 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
     }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING && job->recovery) {
         m_goes_on(m, job);
+    } else if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
+        m_note_way_back(job);
     }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
         job->told = job->ranks[0].ready_step;

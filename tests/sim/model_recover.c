@@ -73,7 +73,7 @@ static bool is_at_wall(const struct m_job *job, const struct m_rank *r)
 }
 
 /* All go on at an earlier step, from a checkpoint or from none: what they make anew counts. */
-static void note_way_back(struct m_job *job)
+void m_note_way_back(struct m_job *job)
 {
     const uint64_t step = job->ranks[0].ready_step;
     bool is_back = step < job->furthest;
@@ -986,7 +986,7 @@ void m_goes_on(struct model *m, struct m_job *job)
     train_check_goes_on(m->w, job->id, job->ranks[0].ready_step);
     m_saw_step(job, job->ranks[0].ready_step);
     losses_made_good(job);
-    note_way_back(job);
+    m_note_way_back(job);
     m_pairs_start(job);
     const struct m_stop stop = {.job = job->id, .code = MS_E_ABORTED, .any_text = true};
     m_formers_stop(m, job, &stop);
