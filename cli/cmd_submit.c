@@ -3,6 +3,7 @@
 #include "cli/json.h"
 #include "cli/paths.h"
 #include "cli/plan_file.h"
+#include "cli/progress.h"
 #include "cli/submit.h"
 #include "proto/clock.h"
 
@@ -204,7 +205,8 @@ static int tell_wait(struct cli *cli, uint64_t id, char *told, size_t size, stru
         return rc;
     }
     const Ms__JobList *list = (const Ms__JobList *)msg;
-    const char *reason = list->n_jobs == 1 ? list->jobs[0]->reason : "";
+    const int runs = list->n_jobs == 1 && !cli_job_is_ended(list->jobs[0]);
+    const char *reason = runs ? list->jobs[0]->reason : "";
     if (reason[0] != '\0' && strcmp(reason, told) != 0) {
         snprintf(told, size, "%s", reason);
         fprintf(cli->err, "job %llu has not ended yet: it %s%s (--now ends it at once)\n",
@@ -226,6 +228,10 @@ static int await_end(struct cli *cli, const struct cli_args *args, uint64_t job,
             return rc;
         }
         rc = cli_has(args, "now") ? MS_OK : tell_wait(cli, job, told, sizeof(told), err);
+        if (rc != MS_OK &&
+            client_await(cli->client, id, MS_MSG_OK, ms_mono_ms(), ret_msg, NULL) == MS_OK) {
+            return MS_OK; /* it came meanwhile, and with it the scheduler of a run ended */
+        }
         if (rc != MS_OK) {
             ms_err_prefix(err, "whether job %llu ends is not known", (unsigned long long)job);
             return rc;

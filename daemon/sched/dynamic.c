@@ -487,6 +487,7 @@ void dynamic_job_ended(struct sched *s, const struct job *job)
     topo_set(s, job->state == JOB_SUCCEEDED ? TOPO_ON_SUCCESS : TOPO_ON_FAILURE);
     begin_ending(s, job->state == JOB_SUCCEEDED ? MS_OK : job->code, job->reason,
                  MS_STOP_ANSWER_MS);
+    tell_end(s); /* before its ranks: those that they let go of hear it from there */
 }
 
 void dynamic_found_ended(struct sched *s, const struct job *job)
