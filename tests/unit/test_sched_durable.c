@@ -437,32 +437,48 @@ START_TEST(results_with_half_a_letter_are_shown_all_the_same)
 }
 END_TEST
 
-/* For ever: a database of today is read tomorrow. */
-START_TEST(results_are_written_as_the_golden_file_holds_them)
+/* For ever: a database of today is read tomorrow. Written again it has the same bytes. */
+static Ms__JobResults *golden_results(const char *name)
 {
     uint8_t golden[1024];
     uint8_t again[1024];
     char path[512];
     const char *root = getenv("MSCHED_SOURCE_ROOT");
-    snprintf(path, sizeof(path), "%s/tests/golden/results/JobResults.1.bin",
-             root != NULL ? root : ".");
+    snprintf(path, sizeof(path), "%s/tests/golden/results/%s", root != NULL ? root : ".", name);
     FILE *file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
     const size_t size = fread(golden, 1, sizeof(golden), file);
     fclose(file);
-
     Ms__JobResults *msg = ms__job_results__unpack(NULL, size, golden);
-
     ck_assert_ptr_nonnull(msg);
     ck_assert_ptr_null(msg->base.unknown_fields);
+    ck_assert_uint_eq(ms__job_results__get_packed_size(msg), size);
+    ms__job_results__pack(msg, again);
+    ck_assert_mem_eq(again, golden, size);
+    return msg;
+}
+
+START_TEST(results_are_written_as_the_golden_file_holds_them)
+{
+    Ms__JobResults *msg = golden_results("JobResults.1.bin");
     ck_assert_uint_eq(msg->progress->step, 120);
     ck_assert_uint_eq(msg->evals[0]->step, 60);
     ck_assert_str_eq(msg->formers[0]->principal, "host:h2");
     ck_assert_uint_eq(msg->last_step, 120);
     ck_assert_uint_eq(msg->replicas, 1);
-    ck_assert_uint_eq(ms__job_results__get_packed_size(msg), size);
-    ms__job_results__pack(msg, again);
-    ck_assert_mem_eq(again, golden, size);
+    ms__job_results__free_unpacked(msg, NULL);
+}
+END_TEST
+
+START_TEST(so_are_those_of_ranks_that_train_for_themselves)
+{
+    Ms__JobResults *msg = golden_results("JobResults.2.bin");
+    ck_assert_uint_eq(msg->last_step, 240);
+    ck_assert_uint_eq(msg->replicas, 2);
+    ck_assert_uint_eq(msg->n_last_steps, 2);
+    ck_assert_uint_eq(msg->last_steps[0], 120);
+    ck_assert_uint_eq(msg->n_complete, 1);
+    ck_assert_uint_eq(msg->complete[0], 1);
     ms__job_results__free_unpacked(msg, NULL);
 }
 END_TEST
@@ -728,6 +744,7 @@ int main(void)
     tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);
     tcase_add_test(t, results_with_half_a_letter_are_shown_all_the_same);
     tcase_add_test(t, results_are_written_as_the_golden_file_holds_them);
+    tcase_add_test(t, so_are_those_of_ranks_that_train_for_themselves);
     tcase_add_test(t, what_a_job_that_runs_has_evaluated_it_shows_after_a_restart);
     tcase_add_test(t, an_evaluation_takes_no_room_that_ends_may_need);
     tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);
