@@ -30,6 +30,7 @@ void run_take(struct run *run, uint32_t rank, const struct node *node)
     if (member->incarnation !=
         node->info.incarnation) { /* of that the one before it had made it has ... */
         member->has_made |= !last_is_short(run, rank, member->step);
+        member->steps = 0;
         member->step = 0; /* ... what it says when it is ready */
     }
     ms_text_copy(member->node_id, sizeof(member->node_id), node->info.node_id);

@@ -451,6 +451,9 @@ static void rank_over(struct sched *s, struct job *job, const Ms__RankDone *msg,
                        (unsaved && (rank != 0 || run->cancelling));
     member->is_complete = msg->code == MS_OK && !msg->stopped;
     if (run->replicas == REPLICAS_APART) {
+        if (rank == 0 && member->is_complete) { /* they are the job's, whatever becomes of it */
+            ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256), member->weights_sha256);
+        }
         results_changed(s, run); /* nobody misses it after a restart, either */
     }
     if (run->cancelling && !unsaved) {

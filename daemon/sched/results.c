@@ -136,15 +136,23 @@ void progress_take(struct progress *progress, const Ms__Progress *msg)
     ms_text_copy(progress->phase, sizeof(progress->phase), msg->phase);
 }
 
-static void parts_unpack(struct run *run, const Ms__JobResults *msg)
+/* One that is complete made all its steps by the job's plan; its digest, if it is rank 0's, is in
+ * the row. */
+static void parts_unpack(struct run *run, const struct sched_job_row *row,
+                         const Ms__JobResults *msg)
 {
     for (size_t i = 0; i < msg->n_last_steps && i < run->job->workers; i++) {
         run->members[i].last_step = msg->last_steps[i];
     }
     for (size_t i = 0; i < msg->n_complete; i++) {
-        if (msg->complete[i] < run->job->workers) {
-            struct member *member = &run->members[msg->complete[i]];
+        const uint32_t rank = msg->complete[i];
+        if (rank < run->job->workers && (rank != 0 || row->weights_sha256[0] != '\0')) {
+            struct member *member = &run->members[rank];
             member->is_complete = member->has_made = true;
+            member->step = member->steps = member->last_step;
+            ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), row->plan_sha256);
+            ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),
+                         rank == 0 ? row->weights_sha256 : "");
         }
     }
 }
@@ -174,7 +182,7 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->last_step = msg->last_step;
         run->replicas =
             msg->replicas <= REPLICAS_APART ? (enum replicas)msg->replicas : REPLICAS_NOT_KNOWN;
-        parts_unpack(run, msg);
+        parts_unpack(run, row, msg);
         formers_unpack(run, msg);
     }
     for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {

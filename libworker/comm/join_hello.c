@@ -331,6 +331,5 @@ int join_fail_welcomed(struct join *join, struct guest *guest, const struct ms_e
     take_link(join, guest, rank);
     snprintf(text, sizeof(text), "%s, though %s has let this rank in", ms_err_text(why),
              group_who(join->group, rank, who));
-    return blame_itself(join, guest->memory == JOIN_NO_DESCRIPTOR ? MS_E_IO : MS_E_NOMEM, text,
-                        err);
+    return blame_itself(join, MS_E_NOMEM, text, err);
 }

@@ -104,7 +104,7 @@ int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct m
     int first = join_first_missing(join);
     print_wait(join, waited_ms, text);
     if (lacks_something(join)) {
-        return group_blame(group, group->peers[group->rank].member, err, MS_E_IO, "%s", text);
+        return group_blame(group, group->peers[group->rank].member, err, MS_E_NOMEM, "%s", text);
     }
     return group_blame(group, group->peers[first].member, err, MS_E_TIMEOUT, "%s", text);
 }

@@ -798,6 +798,7 @@ static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_nod
     memcpy(r->owner, node->owner, sizeof(r->owner));
     memcpy(r->host, node->host_name, sizeof(r->host));
     r->step = r->incarnation == node->incarnation ? r->step : 0; /* of the one before it */
+    r->steps = r->incarnation == node->incarnation ? r->steps : 0;
     r->incarnation = node->incarnation;
     r->pid = node->pid;
     r->vacant = false;

@@ -380,7 +380,7 @@ static int join_with(struct maker *maker, int descriptors)
     if (strstr(text, "; waited ") == NULL && !is_in) {
         return LACKS_TOO_MUCH;
     }
-    CHECKED(maker->rc == MS_E_IO && culprit == maker->cfg.rank);
+    CHECKED(maker->rc == MS_E_NOMEM && culprit == maker->cfg.rank);
     return is_in ? LACKS_ITS_MEMORY : LACKS_A_PEER;
 }
 

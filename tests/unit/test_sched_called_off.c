@@ -819,6 +819,45 @@ START_TEST(each_has_its_own_last_step)
 }
 END_TEST
 
+/* At a cancel nobody but rank 0 has the job's weights, however much further another one is. */
+START_TEST(who_trains_for_himself_saves_nothing_at_a_cancel)
+{
+    two_for_themselves_have_made(50, 90);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    Ms__RankDone msg = end_of(0, MS_OK, "step 50 is saved: /jobs/1/weights.safetensors");
+    msg.stopped = 1;
+    msg.steps = 50;
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    msg = end_of(1, MS_OK, "");
+    msg.stopped = 1;
+    msg.steps = 90;
+    msg.weights_sha256 = (char *)"";
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    ended(JOB_CANCELLED, "rank 0 (node w0) says: step 50 is saved");
+    ck_assert_uint_eq(fix_stored(1)->steps, 50);
+}
+END_TEST
+
+/* ... and where it had saved them, and is lost, nobody else does over them. */
+START_TEST(nor_where_rank_0_had_saved_and_is_gone)
+{
+    two_for_themselves_have_made(120, 90);
+    ends(0, MS_OK, "");
+    fix_close(conns[0]);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->saves, 0);
+    Ms__RankDone msg = end_of(1, MS_OK, "");
+    msg.stopped = 1;
+    msg.steps = 90;
+    msg.weights_sha256 = (char *)"";
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    ended(JOB_CANCELLED, "rank 0 (node w0) had made the last step, and saved it");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
 /* ---- a rank that is lost once too often -------------------------------------------------------
  */
 
@@ -984,6 +1023,35 @@ START_TEST(and_who_had_ended_before)
 }
 END_TEST
 
+/* ... also where it is rank 0, whose weights are the job's. */
+START_TEST(and_what_rank_0_had_saved)
+{
+    uint8_t bytes[128];
+    two_for_themselves_have_made(120, 120);
+    ends_there(0, 1, "", "w0");
+    fix_pass(MS_EVALS_STORE_MS);
+    const struct sched_job_row *stored = fix_stored(1);
+    struct sched_job_row row = *stored;
+    memcpy(bytes, stored->results, stored->results_bytes);
+    row.results = bytes;
+    row.spec = (const uint8_t *)"{}";
+    row.spec_bytes = 2;
+    row.generation = 11;
+    row.plan[0] = '\0';
+    loaded_from(&row);
+    is_back(1);
+    beat_for(60000);
+    Ms__RankDone msg = end_of(1, MS_OK, "");
+    msg.generation = 11;
+    msg.weights_sha256 = (char *)"";
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+    ck_assert_uint_eq(fix_stored(1)->steps, 120);
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w0");
+    ck_assert_str_eq(fix_stored(1)->plan_sha256, fix_digest(FIX_BITS));
+}
+END_TEST
+
 static void results_say(uint64_t last_step, uint32_t replicas)
 {
     const struct sched_job_row *row = fix_stored(1);
@@ -1120,6 +1188,9 @@ int main(void)
     tcase_add_test(t, and_that_all_of_them_have_made_theirs);
     tcase_add_test(t, and_how_many_steps_each_makes);
     tcase_add_test(t, and_who_had_ended_before);
+    tcase_add_test(t, and_what_rank_0_had_saved);
+    tcase_add_test(t, who_trains_for_himself_saves_nothing_at_a_cancel);
+    tcase_add_test(t, nor_where_rank_0_had_saved_and_is_gone);
     tcase_add_loop_test(t, nor_is_who_takes_the_place_of_such_a_one, 0, 3);
     tcase_add_test(t, nor_where_the_last_step_is_known_only_in_it);
     tcase_add_loop_test(t, why_rank_0_could_not_save_is_told_then_as_well, 0, 2);
