@@ -22,10 +22,14 @@ static void parts_pack(struct sched *s, const struct run *run, Ms__JobResults *m
     }
     msg->last_steps = emit_alloc(s, run->job->workers * sizeof(*msg->last_steps));
     msg->complete = emit_alloc(s, run->job->workers * sizeof(*msg->complete));
+    msg->made = emit_alloc(s, run->job->workers * sizeof(*msg->made));
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         msg->last_steps[msg->n_last_steps++] = run->members[rank].last_step;
         if (run->members[rank].is_complete) {
             msg->complete[msg->n_complete++] = rank;
+        }
+        if (run->members[rank].has_made) {
+            msg->made[msg->n_made++] = rank;
         }
     }
 }
@@ -144,11 +148,16 @@ static void parts_unpack(struct run *run, const struct sched_job_row *row,
     for (size_t i = 0; i < msg->n_last_steps && i < run->job->workers; i++) {
         run->members[i].last_step = msg->last_steps[i];
     }
+    for (size_t i = 0; i < msg->n_made; i++) {
+        if (msg->made[i] < run->job->workers) {
+            run->members[msg->made[i]].has_made = true;
+        }
+    }
     for (size_t i = 0; i < msg->n_complete; i++) {
         const uint32_t rank = msg->complete[i];
         if (rank < run->job->workers && (rank != 0 || row->weights_sha256[0] != '\0')) {
             struct member *member = &run->members[rank];
-            member->is_complete = member->has_made = true;
+            member->is_complete = true;
             member->step = member->steps = member->last_step;
             ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), row->plan_sha256);
             ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),

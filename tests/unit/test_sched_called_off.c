@@ -1023,6 +1023,27 @@ START_TEST(and_who_had_ended_before)
 }
 END_TEST
 
+/* A process takes the rank of one that had made its steps: that it had the next scheduler knows. */
+START_TEST(and_who_had_made_his_before_another_one_took_his_place)
+{
+    uint8_t bytes[128];
+    two_for_themselves_have_made(120, 120);
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 9);
+    const struct sched_job_row *stored = fix_stored(1);
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    row.results_bytes = stored->results_bytes;
+    memcpy(bytes, stored->results, stored->results_bytes);
+    row.results = bytes;
+    restarted_from(&row);
+    beats_at(0, 11, 120);
+    fix_close(conns[1]);
+    beat_for(MS_CANCEL_GRACE_MS);
+    is_to_stand(0, 11);
+}
+END_TEST
+
 /* ... also where it is rank 0, whose weights are the job's. */
 START_TEST(and_what_rank_0_had_saved)
 {
@@ -1188,6 +1209,7 @@ int main(void)
     tcase_add_test(t, and_that_all_of_them_have_made_theirs);
     tcase_add_test(t, and_how_many_steps_each_makes);
     tcase_add_test(t, and_who_had_ended_before);
+    tcase_add_test(t, and_who_had_made_his_before_another_one_took_his_place);
     tcase_add_test(t, and_what_rank_0_had_saved);
     tcase_add_test(t, who_trains_for_himself_saves_nothing_at_a_cancel);
     tcase_add_test(t, nor_where_rank_0_had_saved_and_is_gone);

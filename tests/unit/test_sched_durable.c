@@ -479,6 +479,8 @@ START_TEST(so_are_those_of_ranks_that_train_for_themselves)
     ck_assert_uint_eq(msg->last_steps[0], 120);
     ck_assert_uint_eq(msg->n_complete, 1);
     ck_assert_uint_eq(msg->complete[0], 1);
+    ck_assert_uint_eq(msg->n_made, 1);
+    ck_assert_uint_eq(msg->made[0], 1);
     ms__job_results__free_unpacked(msg, NULL);
 }
 END_TEST
