@@ -103,7 +103,7 @@ int join_begin_tls(struct join *join, struct guest *guest, struct ms_err *err);
 /* The first of the ranks that have not come; somebody is missing. */
 int join_first_missing(const struct join *join);
 /* MS_E_TIMEOUT with the ranks that have not come, and why; the first of them is to blame. Where
- * this rank could let nobody in, MS_E_IO with what it lacks, and itself. Somebody is missing.
+ * this rank could let nobody in, MS_E_NOMEM with what it lacks, and itself. Somebody is missing.
  * Returns the code. */
 int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err);
 /* What this rank lacks will not pass by itself: nothing is gained by waiting on. */
