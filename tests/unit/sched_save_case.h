@@ -124,4 +124,74 @@ static inline void beat_for(int ms)
     }
 }
 
+static inline void is_to_stand(uint32_t rank, uint64_t generation)
+{
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
+    ck_assert_int_eq(stop->at_step, 1);
+    ck_assert_int_eq(stop->stands, 1);
+    ck_assert_int_eq(stop->saves, 0);
+    ck_assert_int_eq(stop->code, MS_OK);
+    ck_assert_uint_eq(stop->generation, generation);
+}
+
+/* Where it stands it has the weights, and their digest only once it saves them. */
+static inline void ends_there(uint32_t rank, uint64_t generation, const char *text,
+                              const char *digest)
+{
+    Ms__RankDone msg = end_of(rank, MS_OK, text);
+    msg.generation = generation;
+    msg.weights_sha256 = (char *)digest;
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+static inline void beats_at(uint32_t rank, uint64_t generation, uint64_t step)
+{
+    Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.step = step;
+    fix_say(conns[rank], MS_MSG_HEARTBEAT, &msg.base);
+}
+
+static inline void says_stopped(uint32_t rank, uint64_t steps)
+{
+    Ms__RankDone msg = end_of(rank, MS_OK, "the checkpoint is saved");
+    msg.stopped = 1;
+    msg.steps = steps;
+    msg.weights_sha256 = (char *)"";
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+static inline void loaded_from(const struct sched_job_row *row)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_job(fix.s, row, err));
+    load_members(1);
+    loaded();
+}
+
+/* ... and both ranks are back. */
+static inline void restarted_from(const struct sched_job_row *row)
+{
+    loaded_from(row);
+    is_back(0);
+    is_back(1);
+}
+
+static inline void restarted_with(uint32_t replicas, uint64_t last_step)
+{
+    Ms__JobResults results = MS__JOB_RESULTS__INIT;
+    uint8_t bytes[64];
+    results.replicas = replicas;
+    results.last_step = last_step;
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    row.results = bytes;
+    row.results_bytes = ms__job_results__pack(&results, bytes);
+    restarted_from(&row);
+}
+
 #endif
