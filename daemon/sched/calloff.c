@@ -14,7 +14,7 @@
 
 bool calloff_may(const struct run *run, uint32_t without)
 {
-    bool can = false;
+    bool can = last_is_saved_apart(run) && !run->cancelling;
     for (uint32_t rank = 0; !can && !run->cancelling && rank < run->job->workers; rank++) {
         can = rank != without && last_can_end(run, rank);
     }

@@ -49,14 +49,26 @@ bool last_is_short(const struct run *run, uint32_t rank, uint64_t step)
     return run->last_step == 0 || step < last_of(run, rank);
 }
 
+bool last_is_made_by(const struct run *run, uint32_t rank)
+{
+    const struct member *member = &run->members[rank];
+    return member->has_made || !last_is_short(run, rank, member->step);
+}
+
 /* Wherever they are now, or those that had their ranks: nobody wants their weights. */
 static bool all_have_made_theirs(const struct run *run)
 {
     bool have = true;
     for (uint32_t rank = 0; have && rank < run->job->workers; rank++) {
-        have = run->members[rank].has_made || !last_is_short(run, rank, run->members[rank].step);
+        have = last_is_made_by(run, rank);
     }
     return have;
+}
+
+bool last_is_saved_apart(const struct run *run)
+{
+    return run->replicas == REPLICAS_APART && run->members[0].is_complete &&
+           all_have_made_theirs(run);
 }
 
 /* Whatever it has said of its end since: of a round, too. */

@@ -219,6 +219,9 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
     member->has_plan = member->may_lack_plan = false;
     member->has_state = member->unheard = member->may_save = false;
     member->saving = member->passed_over = false;
+    if (job->run->replicas == REPLICAS_APART) {
+        results_changed(s, job->run); /* how far it came nobody else tells */
+    }
     if (!is_kept) {
         rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
     }
@@ -445,6 +448,7 @@ static void begin_round(struct sched *s, struct job *job)
     const char *facts = NULL;
     list_remove(&run->recovering);
     save_forget(s, run);
+    job->weights_sha256[0] = '\0'; /* that of rank 0, if it trains for itself: it ends anew */
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);

@@ -28,7 +28,7 @@ static void parts_pack(struct sched *s, const struct run *run, Ms__JobResults *m
         if (run->members[rank].is_complete) {
             msg->complete[msg->n_complete++] = rank;
         }
-        if (run->members[rank].has_made) {
+        if (last_is_made_by(run, rank)) {
             msg->made[msg->n_made++] = rank;
         }
     }

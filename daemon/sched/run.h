@@ -358,8 +358,11 @@ void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 bool last_is_made(const struct node *node, const Ms__RankDone *msg);
 void last_note_ready(struct run *run, uint32_t rank, const Ms__RankReady *msg);
 void last_note_done(struct run *run, const struct node *node, const Ms__RankDone *msg);
-bool last_is_short(const struct run *run, uint32_t rank,
-                   uint64_t step);                        /* one more is to be made */
+/* One more is to be made. */
+bool last_is_short(const struct run *run, uint32_t rank, uint64_t step);
+bool last_is_made_by(const struct run *run,
+                     uint32_t rank);                      /* it, or a process before it, made all */
+bool last_is_saved_apart(const struct run *run);          /* by rank 0, and all made theirs */
 bool last_holds(const struct run *run, uint32_t rank);    /* in memory, in a round, too */
 bool last_has_said(const struct member *member);          /* how it ended; no round since */
 bool last_has_all(const struct run *run, uint32_t rank);  /* ... and it is done, for all ranks */

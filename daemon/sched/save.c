@@ -102,7 +102,7 @@ static uint32_t n_passed_over(const struct run *run)
 bool save_all_are_done(const struct run *run)
 {
     const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST];
-    return save_is_at_end(run) && run->n_in[RANK_DONE] > 0 &&
+    return save_is_at_end(run) && (run->n_in[RANK_DONE] > 0 || last_is_saved_apart(run)) &&
            n + run->n_in[RANK_TRAINING] == run->job->workers &&
            n + n_passed_over(run) == run->job->workers;
 }

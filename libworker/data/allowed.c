@@ -118,8 +118,8 @@ static int refuse(const char *path, struct ms_err *err)
             path, root);
     }
     return ms_fail(err, MS_E_REFUSED,
-                   "path %.120s: jobs read below %.120s here and nowhere else (setting data_roots "
-                   "of the worker); put the data there, or have the operator add the folder",
+                   "path %.120s: jobs read below data_roots of the worker alone, here %.120s: put "
+                   "what is read there, or have the operator add the folder",
                    path, lists.roots);
 }
 

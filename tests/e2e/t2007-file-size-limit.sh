@@ -59,7 +59,7 @@ YAML
     ok "with a whole line" [ "$(tail -c 1 "$T/full/metrics.jsonl")" = "" ]
     ok "as its logs do" bash -c '! grep -h "^epoch: " "$1"/worker_[01].log | grep -vE "^epoch: [0-9]+ step: [0-9]+, loss is [0-9.e-]+$"' - "$T/full"
     ok "the reason names the weights" \
-        grep -q "reason .*nothing is saved: .*weights.safetensors cannot be written: File too large" "$T/full.log"
+        grep -q "reason .*the weights are not saved: .*weights.safetensors cannot be written: File too large" "$T/full.log"
     ok "the summary says where they end" grep -q "^ *its last step is $last of 2000" <(plain)
 fi
 finish

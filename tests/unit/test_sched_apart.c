@@ -314,6 +314,25 @@ START_TEST(and_who_had_made_his_before_another_one_took_his_place)
 }
 END_TEST
 
+/* What was known of one that is lost the row has at once. */
+START_TEST(and_who_had_made_his_and_is_lost)
+{
+    uint8_t bytes[STORED_MAX];
+    two_for_themselves_have_made(120, 120);
+    fix_close(conns[1]);
+    fix_time();
+    const struct sched_job_row row = as_stored(bytes);
+    loaded_from(&row);
+    is_back(0);
+    beats_at(0, 11, 120);
+    for (int i = 0; i < 40 && fix_heard(conns[0], MS_MSG_STOP) == NULL; i++) {
+        fix_beat(conns[0]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_stand(0, 11);
+}
+END_TEST
+
 /* ... also where it is rank 0, whose weights are the job's. */
 START_TEST(and_what_rank_0_had_saved)
 {
@@ -333,6 +352,74 @@ START_TEST(and_what_rank_0_had_saved)
     ck_assert_uint_eq(fix_stored(1)->steps, 120);
     ck_assert_str_eq(fix_stored(1)->weights_sha256, "w0");
     ck_assert_str_eq(fix_stored(1)->plan_sha256, fix_digest(FIX_BITS));
+}
+END_TEST
+
+/* Rank 0 had saved, and is gone: so may be the others, behind their last step. */
+START_TEST(where_rank_0_had_saved_nobody_is_needed)
+{
+    two_for_themselves_have_made(120, 120);
+    ends(0, MS_OK, "");
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
+/* Its digest is not that of what it trains then. */
+START_TEST(a_rank_0_that_trains_anew_has_no_digest_yet)
+{
+    two_for_themselves_make(120, 240);
+    beats_at(0, 1, 120);
+    beats_at(1, 1, 50);
+    ends(0, MS_OK, "");
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    conns[0] = fix_register("w8", 8);
+    conns[1] = fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "");
+}
+END_TEST
+
+/* How far the others came says nothing of it, neither for it ... */
+START_TEST(what_it_makes_anew_counts_however_far_the_others_are)
+{
+    two_for_themselves_make(120, 240);
+    beats_at(0, 1, 120);
+    ends(0, MS_OK, "");
+    for (uint64_t generation = 1; generation <= 2 * MS_RESTARTS_MAX; generation++) {
+        beats_at(1, generation, 50 + 10 * generation);
+        fix_close(conns[1]);
+        conns[1] = fix_register("w1", 10 + generation);
+        ready_apart(generation + 1, 0, 120, 120);
+        ready_apart(generation + 1, 1, 0, 0);
+        fix_job_is(1, "RUNNING", "");
+        Ms__RankDone msg = end_of(0, MS_OK, "");
+        msg.generation = generation + 1;
+        fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    }
+}
+END_TEST
+
+/* ... nor against it. */
+START_TEST(where_it_dies_at_one_step_again_and_again_the_job_fails_whatever_the_others_make)
+{
+    two_for_themselves_make(120, 240);
+    for (uint64_t generation = 1; generation <= MS_RESTARTS_MAX + 1; generation++) {
+        beats_at(0, generation, 20 * generation);
+        beats_at(1, generation, 5);
+        fix_close(conns[1]);
+        if (generation <= MS_RESTARTS_MAX) {
+            conns[1] = fix_register("w1", 10 + generation);
+            ready_apart(generation + 1, 0, 20 * generation, 20 * generation);
+            ready_apart(generation + 1, 1, 0, 0);
+        }
+    }
+    ended(JOB_FAILED, "rank 1 was lost 4 times");
 }
 END_TEST
 
@@ -360,6 +447,12 @@ int main(void)
     tcase_add_test(t, and_who_had_ended_before);
     tcase_add_test(t, and_who_had_made_his_before_another_one_took_his_place);
     tcase_add_test(t, and_what_rank_0_had_saved);
+    tcase_add_test(t, and_who_had_made_his_and_is_lost);
+    tcase_add_test(t, where_rank_0_had_saved_nobody_is_needed);
+    tcase_add_test(t, a_rank_0_that_trains_anew_has_no_digest_yet);
+    tcase_add_test(t, what_it_makes_anew_counts_however_far_the_others_are);
+    tcase_add_test(
+        t, where_it_dies_at_one_step_again_and_again_the_job_fails_whatever_the_others_make);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }

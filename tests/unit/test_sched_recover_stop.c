@@ -23,7 +23,9 @@ static void start(void)
 
 static void ready_at(uint64_t generation, uint32_t rank, uint64_t step)
 {
+    static uint8_t digest[MS_STATE_DIGEST_LEN] = {1, 2, 3};
     Ms__RankReady msg = MS__RANK_READY__INIT;
+    msg.state_digest = (ProtobufCBinaryData){sizeof(digest), digest};
     msg.job = 1;
     msg.generation = generation;
     msg.rank = rank;
