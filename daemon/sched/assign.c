@@ -27,11 +27,10 @@ void run_token(const struct sched *s, const struct job *job, uint8_t ret[MS_TOKE
 void run_take(struct run *run, uint32_t rank, const struct node *node)
 {
     struct member *member = &run->members[rank];
-    if (member->incarnation !=
-        node->info.incarnation) { /* of that the one before it had made it has ... */
+    if (member->incarnation != node->info.incarnation) {
         member->has_made |= !last_is_short(run, rank, member->step);
-        member->steps = 0;
-        member->step = 0; /* ... what it says when it is ready */
+        member->steps = 0; /* of the one before it; what it has it says when it is ready */
+        member->step = 0;
     }
     ms_text_copy(member->node_id, sizeof(member->node_id), node->info.node_id);
     member->incarnation = node->info.incarnation;

@@ -9,7 +9,8 @@
  *                               RUNNING job again: save.c
  *
  * Where rank 0 could not save, and all others have ended, a lost rank is not replaced at all:
- * nothing is left to train, and a round might find no node. */
+ * nothing is left to train, and a round might find no node. Nor is one that trains for itself, and
+ * had ended. */
 #include "daemon/sched/state.h"
 
 bool calloff_may(const struct run *run, uint32_t without)
