@@ -10,8 +10,7 @@
 
 enum { NAMED_MAX = 8 }; /* more ranks are a number */
 
-static const char least[] = "at least ";                        /* of a time */
-static const char own_step[] = ", each rank from its own step"; /* where they train apart */
+static const char least[] = "at least "; /* of a time */
 
 static void mark(struct cli_comeback *c, uint32_t rank)
 {
@@ -113,8 +112,7 @@ static const char *begin_line(const struct cli_comeback *c, const Ms__JobInfo *j
 static uint64_t step_from(const Ms__JobInfo *job)
 {
     uint64_t step = 0;
-    const size_t n = job->apart && job->n_ranks > 0 ? 1 : job->n_ranks;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < job->n_ranks; i++) {
         step = job->ranks[i]->step > step ? job->ranks[i]->step : step;
     }
     return step > 0 || job->again_from == 1 ? step : cli_progress_step(job);
@@ -159,12 +157,10 @@ static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job
     const int is_back = goes_back(c, job);
     uint64_t step = is_back ? job->again_from - 1 : step_from(job);
     lost_words(c, counted, lost, sizeof(lost));
-    if (step > 0 && !job->apart) {
+    if (step > 0) {
         snprintf(from, sizeof(from), " from step %llu", (unsigned long long)step);
     }
-    if (job->apart) {
-        snprintf(again, sizeof(again), "%s", own_step);
-    } else if (is_back) {
+    if (is_back) {
         snprintf(again, sizeof(again), ": %s %s trained again", span_words(span, sizeof(span), job),
                  job->again_from == job->again_to ? "is" : "are");
     }
@@ -331,11 +327,11 @@ const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job,
     if (job->recoveries == 0) {
         return first_sum(dst, size, job, still);
     }
-    snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s%s)%s", job->recoveries,
+    snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s%s)", job->recoveries,
              job->recoveries == 1 ? "" : "s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
              job->recovering_least || still->is_least ? least : "",
              cli_format_duration(time, (double)(job->recovering_ms + still->ms) / 1000),
-             end_words(end, sizeof(end), job, still), job->apart ? own_step : "");
+             end_words(end, sizeof(end), job, still));
     return dst;
 }
 

@@ -305,13 +305,12 @@ static int is_there(char *path, size_t size, const char *dir, const char *file)
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode); /* a folder is nothing that was saved */
 }
 
-/* A job that was stopped has told none: that of what its run has saved is known all the same. Of
- * ranks that train each for itself none is the job's. */
+/* A job that was stopped has told none: that of what its run has saved is known all the same. */
 static const char *digest_of_weights(char hex[MS_SHA256_HEX], const Ms__JobInfo *job,
                                      const struct cli_run_facts *facts)
 {
     char path[MS_PATH_MAX + 32];
-    if (job->weights_sha256[0] != '\0' || facts == NULL || cli_job_status(job) == 0 || job->apart ||
+    if (job->weights_sha256[0] != '\0' || facts == NULL || cli_job_status(job) == 0 ||
         !is_there(path, sizeof(path), facts->run_dir, "weights.safetensors") ||
         cli_weights_digest(path, hex, NULL) != MS_OK) {
         return job->weights_sha256;

@@ -207,8 +207,8 @@ int msw_join(const struct msw_job *job, const struct msw_options *options,
     struct dynamic dynamic;
     struct job ours = job->job;
     int rc = dynamic_load(&dynamic, &err);
+    rc = rc == 0 ? dynamic_take_job(&dynamic, &ours, &err) : rc;
     if (rc == 0) {
-        dynamic_take_job(&dynamic, &ours);
         struct worker_config worker = {.software = "msworker.h " MSCHED_VERSION,
                                        .port_min = MS_DATA_PORT_MIN,
                                        .port_max = MS_DATA_PORT_MAX,

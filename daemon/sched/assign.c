@@ -28,7 +28,6 @@ void run_take(struct run *run, uint32_t rank, const struct node *node)
 {
     struct member *member = &run->members[rank];
     if (member->incarnation != node->info.incarnation) {
-        member->has_made |= !last_is_short(run, rank, member->step);
         member->steps = 0; /* of the one before it; what it has it says when it is ready */
         member->step = 0;
     }

@@ -8,13 +8,6 @@
 
 #include <stdlib.h>
 
-/* How far it came: of ranks that train for themselves each has its own way, and no other's step
- * says anything of it. */
-static uint64_t reached(const struct run *run, uint32_t rank)
-{
-    return run->replicas == REPLICAS_APART ? run->members[rank].step : run->furthest;
-}
-
 /* Of those that rank 0 makes between two Progresses nobody hears, if it dies. */
 static uint64_t told_at_once(const struct run *run)
 {
@@ -27,14 +20,14 @@ static uint64_t told_at_once(const struct run *run)
 static bool is_at_wall(const struct run *run, uint32_t rank)
 {
     const struct losses *wall = &run->mends[rank].wall;
-    const uint64_t step = reached(run, rank);
-    return wall->n > 0 && step <= wall->step && wall->step - step <= told_at_once(run);
+    return wall->n > 0 && run->furthest <= wall->step &&
+           wall->step - run->furthest <= told_at_once(run);
 }
 
 uint32_t budget_in_vain(const struct run *run, uint32_t rank)
 {
     const struct mend *mend = run->mends != NULL ? &run->mends[rank] : NULL;
-    return mend == NULL || (mend->n_lost_now == 0 && reached(run, rank) > mend->since.step)
+    return mend == NULL || (mend->n_lost_now == 0 && run->furthest > mend->since.step)
                ? 0
                : mend->since.n;
 }
@@ -70,7 +63,7 @@ void budget_count(struct run *run, uint32_t rank, enum fault fault, const char *
 {
     struct mend *mend = run_mend(run, rank);
     const char *node_id = run->members[rank].node_id;
-    const uint64_t step = reached(run, rank);
+    const uint64_t step = run->furthest;
     if (budget_in_vain(run, rank) == 0) {
         forget(&mend->since);
     }
@@ -125,8 +118,8 @@ static void got_further(struct run *run)
     for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
         struct mend *mend = &run->mends[rank];
         if (mend->n_lost_now > 0) {
-            move_on(&mend->since, mend->n_lost_now, reached(run, rank));
-            move_on(&mend->wall, mend->n_lost_now, reached(run, rank));
+            move_on(&mend->since, mend->n_lost_now, run->furthest);
+            move_on(&mend->wall, mend->n_lost_now, run->furthest);
         }
     }
 }
@@ -172,11 +165,9 @@ void budget_start(struct run *run)
     links_started(run);
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         struct mend *mend = run_mend(run, rank);
-        const bool is_apart = run->replicas == REPLICAS_APART;
-        const uint64_t from = is_apart ? mend->state.step : step; /* what it makes anew counts */
         mend->n_lost_now = mend->n_unready = mend->n_missed = 0;
-        if ((goes_back || is_apart) && mend->since.step > from) {
-            mend->since.step = from;
+        if (goes_back && mend->since.step > step) {
+            mend->since.step = step;
         }
     }
 }

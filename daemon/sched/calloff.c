@@ -9,23 +9,16 @@
  *                               RUNNING job again: save.c
  *
  * Where rank 0 could not save, and all others have ended, a lost rank is not replaced at all:
- * nothing is left to train, and a round might find no node. Nor is one that trains for itself, and
- * had ended. */
+ * nothing is left to train, and a round might find no node. */
 #include "daemon/sched/state.h"
 
 bool calloff_may(const struct run *run, uint32_t without)
 {
-    bool can = last_is_saved_apart(run) && !run->cancelling;
+    bool can = false;
     for (uint32_t rank = 0; !can && !run->cancelling && rank < run->job->workers; rank++) {
         can = rank != without && last_can_end(run, rank);
     }
     return can && run->n_in[RANK_MISSING] == 0;
-}
-
-/* It has all that it was to have, and nobody else needs it. */
-static bool has_ended_for_itself(const struct run *run, uint32_t rank)
-{
-    return run->replicas == REPLICAS_APART && save_is_at_end(run) && run->members[rank].is_complete;
 }
 
 /* Of the others nobody has a step to make, and rank 0 could not save: one of them has, or can. */
@@ -46,8 +39,7 @@ static bool others_have_ended(const struct run *run, uint32_t rank)
 
 bool calloff_goes_on_without(const struct run *run, uint32_t rank)
 {
-    const bool goes_on = run->called_off ? calloff_may(run, rank) : others_have_ended(run, rank);
-    return goes_on || has_ended_for_itself(run, rank);
+    return run->called_off ? calloff_may(run, rank) : others_have_ended(run, rank);
 }
 
 /* Whoever holds the state joins a mesh in no time; one that has yet to plan may take long. */

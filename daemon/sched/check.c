@@ -155,8 +155,7 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
     const struct member *member = &job->run->members[rank];
     const struct hold *hold = member->hold;
     const bool may_be_vacant = !list_empty(&job->run->recovering) || job->run->cancelling ||
-                               (job->state == JOB_RUNNING &&
-                                (job->run->unsaved || job->run->replicas == REPLICAS_APART)) ||
+                               (job->state == JOB_RUNNING && job->run->unsaved) ||
                                job->run->called_off;
     if (hold == NULL && job->recovery && may_be_vacant) {
         HOLDS(member->state == RANK_LOST, "job %llu: rank %u is vacant, and not lost", (ull)job->id,

@@ -268,8 +268,7 @@ void on_cancel(struct sched *s, struct conn *conn, const struct sched_event *eve
     const char *by = ms_principal_show(conn->peer.who.id);
     const char *text = msg->reason[0] != '\0' ? emit_text(s, "cancelled by %s: %s", by, msg->reason)
                                               : emit_text(s, "cancelled by %s", by);
-    const bool has_begun = job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
-    if (!has_begun || !msg->at_step) { /* before Start there is no step to finish */
+    if (!job_has_begun(job) || !msg->at_step) { /* before Start there is no step to finish */
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, text);
         emit_ok(s, conn->id, event->id, text);
     } else if (cancel_wait(s, conn, event->id, job) && !job->run->cancelling) {

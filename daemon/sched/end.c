@@ -76,9 +76,8 @@ static void log_end(struct sched *s, const struct job *job)
 static uint64_t last_step(const struct job *job)
 {
     const struct run *run = job->run;
-    const bool is_apart = run->replicas == REPLICAS_APART; /* rank 0's weights are the job's */
-    uint64_t step = is_apart ? run->members[0].step : run->furthest;
-    for (uint32_t rank = 0; rank < (is_apart ? 1 : job->workers); rank++) {
+    uint64_t step = run->furthest;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
         step = run->members[rank].steps > step ? run->members[rank].steps : step;
     }
     return step;

@@ -88,7 +88,6 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
         info->recovering_least = job->run->recovering_least;
         info->again_from = job->run->again_from;
         info->again_to = job->run->again_to;
-        info->apart = job->run->replicas == REPLICAS_APART;
         if (job->state == JOB_RECOVERING && job->run->stands_still) { /* it goes on */
             info->recovering_ms += (uint64_t)(s->now.mono_ms - job->run->still_ms);
             info->recovering_least |= job->run->stall.is_least;

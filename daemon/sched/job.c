@@ -88,6 +88,11 @@ bool job_is_placed(const struct job *job)
     return job->state == JOB_PLACING || job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
 }
 
+bool job_has_begun(const struct job *job)
+{
+    return job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
+}
+
 void job_set_reason(struct job *job, const char *text)
 {
     char *copy = dup_text(text); /* text may be the old reason */

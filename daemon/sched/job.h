@@ -74,6 +74,7 @@ void job_set(struct sched *s, struct job *job, enum job_event event, const char 
              const char *facts);
 bool job_is_ended(const struct job *job);
 bool job_is_placed(const struct job *job);
+bool job_has_begun(const struct job *job); /* its ranks were started, and it is not over */
 const char *job_reason(struct sched *s, const struct job *job); /* "" only while it runs well */
 void job_set_reason(struct job *job, const char *text);
 void job_slot_ended(struct sched *s, const struct job *job);

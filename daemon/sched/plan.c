@@ -91,7 +91,7 @@ static void hold_text(struct sched *s, struct job *job, const char *text)
 static bool needs_text(const struct job *job)
 {
     return job->state == JOB_QUEUED || job->state == JOB_PLACING ||
-           (job->recovery && (job->state == JOB_RUNNING || job->state == JOB_RECOVERING));
+           (job->recovery && job_has_begun(job));
 }
 
 void plan_attach(struct sched *s, struct job *job, const char *text, bool given)

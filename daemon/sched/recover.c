@@ -54,8 +54,8 @@ static bool has(enum fault fault, enum trait trait)
 bool recover_is_on(const struct sched *s, const struct job *job)
 {
     /* a standing cluster places a job anew that has not begun, perhaps on other nodes */
-    const bool has_begun = job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
-    return job->recovery && (has_begun || (job->state == JOB_PLACING && !s->mode->places_anew));
+    return job->recovery &&
+           (job_has_begun(job) || (job->state == JOB_PLACING && !s->mode->places_anew));
 }
 
 bool recover_is_of_links(enum fault fault)
@@ -219,9 +219,6 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
     member->has_plan = member->may_lack_plan = false;
     member->has_state = member->unheard = member->may_save = false;
     member->saving = member->passed_over = false;
-    if (job->run->replicas == REPLICAS_APART) {
-        results_changed(s, job->run); /* how far it came nobody else tells */
-    }
     if (!is_kept) {
         rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
     }
@@ -448,7 +445,6 @@ static void begin_round(struct sched *s, struct job *job)
     const char *facts = NULL;
     list_remove(&run->recovering);
     save_forget(s, run);
-    job->weights_sha256[0] = '\0'; /* that of rank 0, if it trains for itself: it ends anew */
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);
@@ -554,15 +550,13 @@ bool recover_wants_nodes(const struct sched *s)
 /* ---- it goes on ---------------------------------------------------------------------------------
  */
 
-/* Where no rank holds what was told of last: a rank that does is one step behind at the most. Of
- * ranks that train for themselves each has its own. */
+/* Where no rank holds what was told of last: a rank that does is one step behind at the most. */
 static bool goes_back(struct run *run)
 {
     const struct mend *first = run_mend(run, 0);
     const uint64_t step = first->state.step;
     const uint64_t told = first->state.told > run->furthest ? first->state.told : run->furthest;
-    const bool is_back = run->replicas != REPLICAS_APART &&
-                         told > (first->state.from == MS_STATE_CHECKPOINT ? step : step + 1);
+    const bool is_back = told > (first->state.from == MS_STATE_CHECKPOINT ? step : step + 1);
     if (is_back) {
         run->again_from = step + 1;
         run->again_to = told;

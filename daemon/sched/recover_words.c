@@ -137,42 +137,12 @@ static const char *from_words(struct sched *s, const struct run *run, bool is_ba
                            (ull)run->again_from, (ull)run->again_to);
 }
 
-/* Who was lost took what he had with him; nobody else has it. */
-static const char *apart_words(struct sched *s, const struct job *job)
-{
-    const char *anew = "";
-    uint32_t n_anew = 0;
-    uint64_t least = UINT64_MAX;
-    uint64_t most = 0;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const uint64_t step = job->run->mends[rank].state.step;
-        if (step == 0) {
-            anew = list_more(s, anew, ++n_anew, rank);
-        } else {
-            least = step < least ? step : least;
-            most = step > most ? step : most;
-        }
-    }
-    if (n_anew == job->workers) {
-        return "each rank trains for itself: all begin anew";
-    }
-    const char *kept = least == most ? emit_text(s, "step %llu", (ull)most)
-                                     : emit_text(s, "steps %llu to %llu", (ull)least, (ull)most);
-    return n_anew == 0
-               ? emit_text(s, "each rank trains for itself: they go on after %s", kept)
-               : emit_text(s,
-                           "each rank trains for itself: rank%s%s begin%s anew, the rest go on "
-                           "after %s",
-                           n_anew == 1 ? "" : "s", anew, n_anew == 1 ? "s" : "", kept);
-}
-
 const char *recover_state_words(struct sched *s, const struct job *job, const struct recovered *how)
 {
     const char *words =
         emit_text(s, "generation %llu: %s; it stood still for %lld ms%s", (ull)job->generation,
-                  job->run->replicas == REPLICAS_APART ? apart_words(s, job)
-                                                       : from_words(s, job->run, how->is_back),
-                  (long long)how->still_ms, how->is_least ? " since the scheduler is back" : "");
+                  from_words(s, job->run, how->is_back), (long long)how->still_ms,
+                  how->is_least ? " since the scheduler is back" : "");
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct mend *mend = &job->run->mends[rank];
         const char *node = job->run->members[rank].node_id;

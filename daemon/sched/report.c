@@ -97,15 +97,21 @@ static const char *plans_differ(struct sched *s, const struct job *job, uint32_t
     return differ;
 }
 
-/* They go on from one step, with one state; else who does not, and why. Ranks that train for
- * themselves have no digest, and each its own step. */
+/* They go on from one step, with one state; else who does not, and why. Ranks that train each for
+ * itself say no digest: nobody could take the place of one of them. */
 static const char *states_differ(struct sched *s, const struct job *job, uint32_t *ret_rank)
 {
     const struct mend *first = run_mend(job->run, 0);
     for (uint32_t rank = 1; rank < job->workers; rank++) {
         const struct mend *mend = run_mend(job->run, rank);
         *ret_rank = rank;
-        if (mend->state.is_apart || first->state.is_apart) {
+        if (!mend->state.has_digest || !first->state.has_digest) {
+            if (job->recovery) {
+                return emit_text(s,
+                                 "rank %u says no digest of its state, and a job that goes on "
+                                 "after a loss needs it: submit it with `recovery: false`",
+                                 mend->state.has_digest ? 0 : rank);
+            }
             continue;
         }
         if (mend->state.step != first->state.step) {
@@ -134,8 +140,8 @@ static void note_state(struct run *run, uint32_t rank, const Ms__RankReady *msg)
     mend->state.ms = msg->state_ms;
     mend->state.prepared_ms = msg->prepared_ms;
     mend->state.joined_ms = msg->joined_ms;
-    mend->state.is_apart = msg->state_digest.len != MS_STATE_DIGEST_LEN;
-    if (!mend->state.is_apart) {
+    mend->state.has_digest = msg->state_digest.len == MS_STATE_DIGEST_LEN;
+    if (mend->state.has_digest) {
         memcpy(mend->state.digest, msg->state_digest.data, MS_STATE_DIGEST_LEN);
     }
 }
@@ -147,17 +153,6 @@ static const char *start_facts(struct sched *s, const struct job *job)
     facts_number(&facts, "generation", job->generation);
     facts_text(&facts, "plan_sha256", job->plan_sha256);
     return facts_end(s, &facts);
-}
-
-static enum replicas replicas_of(const struct job *job)
-{
-    enum replicas replicas = job->recovery ? REPLICAS_ALIKE : REPLICAS_NOT_KNOWN;
-    for (uint32_t rank = 0; job->recovery && rank < job->workers; rank++) {
-        if (run_mend(job->run, rank)->state.is_apart) {
-            replicas = REPLICAS_APART;
-        }
-    }
-    return replicas;
 }
 
 static void all_ready(struct sched *s, struct job *job)
@@ -174,7 +169,6 @@ static void all_ready(struct sched *s, struct job *job)
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
     const bool begins = job->state == JOB_PLACING;
     const char *facts = NULL;
-    job->run->replicas = replicas_of(job);
     const char *recovered = recover_end(s, job, &facts);
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
@@ -240,7 +234,7 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     member->ready_in = hold->generation;
     member->step = msg->step;
     note_state(run, hold->rank, msg);
-    last_note_ready(run, hold->rank, msg);
+    last_note_ready(run, msg);
     if (timer_is_armed(&run->hang)) { /* the others could wait for it only */
         calloff_watch_round(s, run);
     }
@@ -294,9 +288,6 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
 /* Whose steps and time are the job's. */
 static uint32_t ender(const struct run *run)
 {
-    if (run->replicas == REPLICAS_APART) {
-        return 0; /* whose weights are the job's, wherever it is */
-    }
     uint32_t rank = run->members[0].state == RANK_DONE ? 0 : run->saver;
     for (uint32_t n = 0; run->members[rank].state != RANK_DONE && n < run->job->workers; n++) {
         rank = n;
@@ -411,7 +402,7 @@ static enum last_word word_of(const struct run *run, const Ms__RankDone *msg, bo
     if (run->cancelling && !unsaved && (msg->stopped || msg->code != MS_OK || !trains)) {
         return WORD_STOPPED;
     }
-    if (run->called_off && msg->stopped && last_is_short(run, msg->rank, msg->steps)) {
+    if (run->called_off && msg->stopped && last_is_short(run, msg->steps)) {
         return WORD_SHORT;
     }
     if (msg->code != MS_OK && !unsaved) {
@@ -450,12 +441,6 @@ static void rank_over(struct sched *s, struct job *job, const Ms__RankDone *msg,
     member->may_save = (msg->code == MS_OK && (stopped || !msg->stopped)) ||
                        (unsaved && (rank != 0 || run->cancelling));
     member->is_complete = msg->code == MS_OK && !msg->stopped;
-    if (run->replicas == REPLICAS_APART) {
-        if (rank == 0 && member->is_complete) { /* they are the job's, whatever becomes of it */
-            ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256), member->weights_sha256);
-        }
-        results_changed(s, run); /* nobody misses it after a restart, either */
-    }
     if (run->cancelling && !unsaved) {
         stop_note_kept(s, job, rank, msg);
     } else {

@@ -14,26 +14,6 @@ static Ms__Progress *progress_of(struct sched *s, const struct progress *progres
     return msg;
 }
 
-/* Of ranks that train for themselves. */
-static void parts_pack(struct sched *s, const struct run *run, Ms__JobResults *msg)
-{
-    if (run->replicas != REPLICAS_APART) {
-        return;
-    }
-    msg->last_steps = emit_alloc(s, run->job->workers * sizeof(*msg->last_steps));
-    msg->complete = emit_alloc(s, run->job->workers * sizeof(*msg->complete));
-    msg->made = emit_alloc(s, run->job->workers * sizeof(*msg->made));
-    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        msg->last_steps[msg->n_last_steps++] = run->members[rank].last_step;
-        if (run->members[rank].is_complete) {
-            msg->complete[msg->n_complete++] = rank;
-        }
-        if (last_is_made_by(run, rank)) {
-            msg->made[msg->n_made++] = rank;
-        }
-    }
-}
-
 void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row)
 {
     Ms__JobResults msg = MS__JOB_RESULTS__INIT;
@@ -52,8 +32,6 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     msg.again_to = run->again_to;
     msg.saver = run->saver;
     msg.last_step = run->last_step;
-    msg.replicas = run->replicas;
-    parts_pack(s, run, &msg);
     formers_pack(s, run, &msg);
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
@@ -140,32 +118,6 @@ void progress_take(struct progress *progress, const Ms__Progress *msg)
     ms_text_copy(progress->phase, sizeof(progress->phase), msg->phase);
 }
 
-/* One that is complete made all its steps by the job's plan; its digest, if it is rank 0's, is in
- * the row. */
-static void parts_unpack(struct run *run, const struct sched_job_row *row,
-                         const Ms__JobResults *msg)
-{
-    for (size_t i = 0; i < msg->n_last_steps && i < run->job->workers; i++) {
-        run->members[i].last_step = msg->last_steps[i];
-    }
-    for (size_t i = 0; i < msg->n_made; i++) {
-        if (msg->made[i] < run->job->workers) {
-            run->members[msg->made[i]].has_made = true;
-        }
-    }
-    for (size_t i = 0; i < msg->n_complete; i++) {
-        const uint32_t rank = msg->complete[i];
-        if (rank < run->job->workers && (rank != 0 || row->weights_sha256[0] != '\0')) {
-            struct member *member = &run->members[rank];
-            member->is_complete = true;
-            member->step = member->steps = member->last_step;
-            ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), row->plan_sha256);
-            ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),
-                         rank == 0 ? row->weights_sha256 : "");
-        }
-    }
-}
-
 int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err)
 {
     Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
@@ -189,9 +141,6 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->again_to = msg->again_to;
         run->saver = msg->saver < job->workers ? msg->saver : 0;
         run->last_step = msg->last_step;
-        run->replicas =
-            msg->replicas <= REPLICAS_APART ? (enum replicas)msg->replicas : REPLICAS_NOT_KNOWN;
-        parts_unpack(run, row, msg);
         formers_unpack(run, msg);
     }
     for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {

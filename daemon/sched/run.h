@@ -30,8 +30,6 @@ struct member {
     struct hold *hold; /* while a node has the rank; also MISSING: the node that is expected */
     uint32_t pid;
     uint64_t step, steps;
-    uint64_t last_step; /* how many steps it makes, as it says when it is ready; 0: not known */
-    bool has_made;      /* all of them, it or a process that had the rank before */
     double seconds;
     bool has_plan;      /* its process has made the plan of the ranks */
     uint64_t ready_in;  /* ... and said so in this generation, the last one */
@@ -44,11 +42,6 @@ struct member {
     bool passed_over;   /* it is not over, and nobody waits for it any more: its disk may hang */
     bool said_well;     /* it ended well before a round that is due; its hold has_said */
 };
-
-/* What the ranks hold: one state, or each its own, for it trains for itself (parallel.mode).
- * Stored.
- */
-enum replicas { REPLICAS_NOT_KNOWN, REPLICAS_ALIKE, REPLICAS_APART };
 
 /* What befalls a rank; lost.c says what becomes of its job. */
 enum fault {
@@ -95,7 +88,7 @@ struct mend {
         uint32_t from, rank, ms; /* enum ms_state_from; PULLED: whose state, and what it took */
         uint32_t prepared_ms, joined_ms;
         uint8_t digest[MS_STATE_DIGEST_LEN];
-        bool is_apart; /* it said none: it trains for itself */
+        bool has_digest; /* false: it said none */
     } state;
     struct losses since, wall; /* budget.c */
     uint32_t n_lost_now;       /* of those of since, after the job last started */
@@ -158,7 +151,6 @@ struct run {
     struct timer ready;         /* while PLACING, RECOVERING; not armed: for ever */
     struct timer adopt;         /* while ranks are MISSING */
     int64_t expect_ms;          /* how long it was armed for, all in all */
-    enum replicas replicas;     /* of a job that recovers, as they said when it last started */
     const char *expected;       /* after what their nodes have to come back; a literal */
     struct timer grace;         /* of a cancel at the step */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
@@ -174,9 +166,10 @@ struct run {
     bool save_waits;              /* all have tried once, in vain */
     struct timer save_again;      /* the next one is asked, or all again */
     struct timer tardy;           /* who does not end is passed over */
-    struct timer hang;  /* who does not get through the round is not waited for, at the end */
-    bool called_off;    /* RECOVERING, and no round comes: the others end without who is lost */
-    uint64_t last_step; /* the most that a rank makes: who trains for itself may make fewer */
+    struct timer hang; /* who does not get through the round is not waited for, at the end */
+    bool called_off;   /* RECOVERING, and no round comes: the others end without who is lost */
+    uint64_t
+        last_step; /* how many the job makes, as its ranks say when they are ready; 0: not known */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
@@ -356,13 +349,10 @@ void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 
 /* A rank made all its steps, and holds what it ended with. */
 bool last_is_made(const struct node *node, const Ms__RankDone *msg);
-void last_note_ready(struct run *run, uint32_t rank, const Ms__RankReady *msg);
+void last_note_ready(struct run *run, const Ms__RankReady *msg);
 void last_note_done(struct run *run, const struct node *node, const Ms__RankDone *msg);
-/* One more is to be made. */
-bool last_is_short(const struct run *run, uint32_t rank, uint64_t step);
-bool last_is_made_by(const struct run *run,
-                     uint32_t rank);                      /* it, or a process before it, made all */
-bool last_is_saved_apart(const struct run *run);          /* by rank 0, and all made theirs */
+bool last_is_known(const struct run *run); /* of a job that has begun, and goes on after losses */
+bool last_is_short(const struct run *run, uint64_t step); /* one more is to be made */
 bool last_holds(const struct run *run, uint32_t rank);    /* in memory, in a round, too */
 bool last_has_said(const struct member *member);          /* how it ended; no round since */
 bool last_has_all(const struct run *run, uint32_t rank);  /* ... and it is done, for all ranks */

@@ -102,16 +102,15 @@ static uint32_t n_passed_over(const struct run *run)
 bool save_all_are_done(const struct run *run)
 {
     const uint32_t n = run->n_in[RANK_DONE] + run->n_in[RANK_LOST];
-    return save_is_at_end(run) && (run->n_in[RANK_DONE] > 0 || last_is_saved_apart(run)) &&
+    return save_is_at_end(run) && run->n_in[RANK_DONE] > 0 &&
            n + run->n_in[RANK_TRAINING] == run->job->workers &&
            n + n_passed_over(run) == run->job->workers;
 }
 
-/* As it was to. Of ranks that train for themselves nobody else could, and it need not be there. */
+/* As it was to. */
 bool save_first_has(const struct run *run)
 {
-    const struct member *first = &run->members[0];
-    return first->is_complete && (first->state == RANK_DONE || run->replicas == REPLICAS_APART);
+    return run->members[0].is_complete && run->members[0].state == RANK_DONE;
 }
 
 /* All that are left, as ranks of a program may be: it saves what it likes itself. One that was
@@ -301,7 +300,6 @@ void save_forget(struct sched *s, struct run *run)
 const char *save_words(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
-    const bool is_alone = job->workers == 1 || run->replicas == REPLICAS_APART;
     const char *head =
         run->late_asked && !run->save_waits
             ? emit_text(s, "all steps are made; waits for %s to save the weights: ",
@@ -309,7 +307,8 @@ const char *save_words(struct sched *s, const struct job *job)
             : emit_text(s,
                         MS_REASON_UNSAVED "%s save the weights (tried again every %d s: make "
                                           "room or mend it, or cancel the job): ",
-                        is_alone ? "rank 0 cannot" : "no rank can", MS_SAVE_AGAIN_MS / 1000);
+                        job->workers == 1 ? "rank 0 cannot" : "no rank can",
+                        MS_SAVE_AGAIN_MS / 1000);
     return text_behind(s, head, run->unkept);
 }
 

@@ -37,16 +37,14 @@ static uint32_t n_settled(const struct run *run)
     return n;
 }
 
-/* Who saves. One that was to take the place of a lost rank may hold nothing yet, and one that
- * trains for itself other weights than the job's. */
+/* Who saves. One that was to take the place of a lost rank may hold nothing yet, and without
+ * recovery each may train for itself: the job's weights are rank 0's. */
 static uint32_t saver_of(const struct job *job)
 {
     uint32_t lowest = job->workers;
-    if (job->run->replicas == REPLICAS_APART) {
+    const bool has_saved = rank_is_over(&job->run->members[0]) && !needs_another(job->run);
+    if (!job->recovery || has_saved) {
         return 0;
-    }
-    if (rank_is_over(&job->run->members[0]) && !needs_another(job->run)) {
-        return 0; /* it has */
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct member *member = &job->run->members[rank];
@@ -120,9 +118,8 @@ static uint32_t late_saver_of(const struct job *job)
     }
     for (uint32_t rank = run->unsaved ? 0 : 1; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
-        const bool may = run->unsaved ? last_can_save(run, rank) : run->replicas != REPLICAS_APART;
-        if (member->hold != NULL && rank_is_over(member) && member->may_save && may &&
-            member->steps > step) {
+        if (member->hold != NULL && rank_is_over(member) && member->may_save &&
+            (!run->unsaved || last_can_save(run, rank)) && member->steps > step) {
             saver = rank;
             step = member->steps;
         }
@@ -165,9 +162,7 @@ static const char *before_words(struct sched *s, const struct run *run)
 static const char *kept_words(struct sched *s, const struct run *run)
 {
     const struct member *first = &run->members[0];
-    const bool has_ended =
-        first->state == RANK_DONE || (run->replicas == REPLICAS_APART && first->is_complete);
-    if (has_ended && !run->unsaved && run->kept[0] == '\0') {
+    if (first->state == RANK_DONE && !run->unsaved && run->kept[0] == '\0') {
         return emit_text(s, "rank 0 (node %s) had made the last step, and saved it",
                          first->node_id);
     }
@@ -344,8 +339,7 @@ void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__R
     struct run *run = job->run;
     if (msg->code != MS_OK && rank == 0) {
         stop_note_unkept(s, run, rank, msg->text);
-    } else if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= run->kept_step &&
-               (rank == 0 || run->replicas != REPLICAS_APART)) {
+    } else if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= run->kept_step) {
         run->kept_step = msg->steps;
         run->saver = rank;
         ms_text_copy(

@@ -81,6 +81,13 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
  */
 char *job_format(const struct job *job, size_t *ret_size);
 
+/* More than one worker in mode stand_alone: independent trainings, with a state each. */
+int job_is_split(const struct job *job);
+/* Such a job cannot have what needs one state of all: the key, and why, as the end of a sentence;
+ * NULL: it has nothing of that. job_parse refuses it; who changes workers or recovery after it asks
+ * again. */
+const char *job_refuse_split(const struct job *job, const char **ret_key);
+
 /* Are the job's inputs here: data sets with the files that they need, initial weights? Opens each
  * and closes it again, as a rank would. The text begins with the key ("dataset: ...", "evaluate:
  * ...", "initial_weights: ..."). Variables are those of this process. */

@@ -165,18 +165,31 @@ static int check_files(const struct job *job, const struct tree_node *tree, stru
     return MS_OK;
 }
 
-/* Independent trainings have a state each, and one is saved. */
-static int check_checkpoint(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+int job_is_split(const struct job *job)
 {
-    const int is_split = job->mode == JOB_STAND_ALONE && job->workers > 1;
-    const char *key = job->has_checkpoint ? "checkpoint" : "resume";
-    if (!is_split || (!job->has_checkpoint && job->resume[0] == '\0')) {
-        return MS_OK;
+    return job->mode == JOB_STAND_ALONE && job->workers > 1;
+}
+
+const char *job_refuse_split(const struct job *job, const char **ret_key)
+{
+    const int has_start = job->has_checkpoint || job->resume[0] != '\0';
+    *ret_key = job->has_checkpoint ? "checkpoint" : has_start ? "resume" : "recovery";
+    if (!job_is_split(job) || (!has_start && !job->recovery)) {
+        return NULL;
     }
-    return tree_fail(node_at(tree, key), err,
-                     "%s: in mode stand_alone each of the %d workers has a training of its own, "
-                     "and a checkpoint holds one; use one worker, or data_parallel",
-                     key, job->workers);
+    return has_start ? "a checkpoint holds one" : "no other one holds what a lost one had";
+}
+
+static int check_split(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const char *key = NULL;
+    const char *why = job_refuse_split(job, &key);
+    return why == NULL
+               ? MS_OK
+               : tree_fail(node_at(tree, key), err,
+                           "%s: in mode stand_alone each of the %d workers has a training of its "
+                           "own, and %s; use one worker, or data_parallel",
+                           key, job->workers, why);
 }
 
 /* msctl run takes its database away at the end, with whatever is called like it. */
@@ -202,7 +215,7 @@ int job_check(const struct job *job, const struct tree_node *tree, struct ms_err
 {
     int rc = check_files(job, tree, err);
     if (rc == MS_OK) {
-        rc = check_checkpoint(job, tree, err);
+        rc = check_split(job, tree, err);
     }
     if (rc == MS_OK) {
         rc = check_prefix(job, tree, err);

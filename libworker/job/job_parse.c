@@ -318,7 +318,7 @@ static int read_transforms(const struct binding *b, const struct job_field *row,
 /* ---- the whole job ---- */
 
 /* Defaults that follow from other keys. */
-static void derive(struct job *job, int loss_is_given)
+static void derive(struct job *job, int loss_is_given, int recovery_is_given)
 {
     if (job->name[0] == '\0') {
         memcpy(job->name, job->network, sizeof(job->name) - 1); /* networks' names are short */
@@ -331,6 +331,9 @@ static void derive(struct job *job, int loss_is_given)
     }
     if (job->has_evaluate && job->evaluate_batch_size == 0) {
         job->evaluate_batch_size = job->batch_size;
+    }
+    if (!recovery_is_given && job_is_split(job)) {
+        job->recovery = 0;
     }
 }
 
@@ -414,7 +417,7 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
         goto out;
     }
     job->workers = workers > 0 ? workers : job->workers;
-    derive(job, is_bound(&b, "loss"));
+    derive(job, is_bound(&b, "loss"), is_bound(&b, "recovery"));
     rc = job_check(job, root, err);
     if (rc == MS_OK) {
         memcpy(ret, job, sizeof(*ret));

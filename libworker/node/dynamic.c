@@ -77,10 +77,21 @@ void dynamic_fini(struct dynamic *dynamic)
     dynamic->tls = NULL;
 }
 
-void dynamic_take_job(const struct dynamic *dynamic, struct job *job)
+int dynamic_take_job(const struct dynamic *dynamic, struct job *job, struct ms_err *err)
 {
+    const char *key = NULL;
     job->workers = (int)ms_env_int(&dynamic->env, MS_ENV_WORKER_NUM);
     job->recovery = ms_env_int(&dynamic->env, MS_ENV_ENABLE_RECOVERY) == 1;
+    const char *why = job_refuse_split(job, &key);
+    if (why == NULL) {
+        return MS_OK;
+    }
+    const int is_recovery = strcmp(key, "recovery") == 0;
+    return ms_fail(err, MS_E_INVALID,
+                   "%s%s: in mode stand_alone each of the %d workers has a training of its own, "
+                   "and %s; %suse data_parallel",
+                   is_recovery ? "MS_ENABLE_RECOVERY=1" : "key ", is_recovery ? "" : key,
+                   job->workers, why, is_recovery ? "set it to 0 on all processes, or " : "");
 }
 
 void dynamic_fill(const struct dynamic *dynamic, const struct job *job,

@@ -21,8 +21,8 @@ int dynamic_load(struct dynamic *dynamic, struct ms_err *err);
 void dynamic_fini(struct dynamic *dynamic);
 
 /* Sets what the environment decides of the job that this worker brings, whatever its file says:
- * the number of workers and whether a lost one is replaced. */
-void dynamic_take_job(const struct dynamic *dynamic, struct job *job);
+ * the number of workers and whether a lost one is replaced. MS_E_INVALID: it is none for both. */
+int dynamic_take_job(const struct dynamic *dynamic, struct job *job, struct ms_err *err);
 
 /* Sets everything in worker that the environment decides; job is borrowed like the rest. */
 void dynamic_fill(const struct dynamic *dynamic, const struct job *job,

@@ -137,10 +137,10 @@ static int setup_dynamic(struct program *program, const char *job_path, struct m
            ms_env_format(&program->dynamic.env, line, sizeof(line)));
     int worker_num = (int)ms_env_int(&program->dynamic.env, MS_ENV_WORKER_NUM);
     rc = job_load(job_path, NULL, 0, worker_num, &program->job, err);
+    rc = rc < 0 ? rc : dynamic_take_job(&program->dynamic, &program->job, err);
     if (rc < 0) {
         return rc;
     }
-    dynamic_take_job(&program->dynamic, &program->job);
     dynamic_fill(&program->dynamic, &program->job, worker);
     const char *run_dir = ms_settings_string(program->settings, "run_dir");
     worker->run_dir = run_dir != NULL ? run_dir : ".";

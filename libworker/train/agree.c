@@ -501,9 +501,7 @@ static int begin_at_0(struct train *train, struct ms_err *err)
     if (rc == 0) {
         const struct place place = find_place(train);
         note_state(train, &place);
-        note_again(train, train->data_world == train->cfg.world
-                              ? "begins anew, for no rank has a checkpoint that can be read"
-                              : "begins anew, for each rank trains for itself");
+        note_again(train, "begins anew, for no rank has a checkpoint that can be read");
     }
     return rc;
 }

@@ -75,6 +75,11 @@ bool m_is_placed(const struct m_job *job)
     return job->state == JOB_PLACING || job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
 }
 
+bool m_has_begun(const struct m_job *job)
+{
+    return job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
+}
+
 /* ---- life ---------------------------------------------------------------------------------------
  */
 

@@ -240,7 +240,6 @@ struct m_job {
     bool unsaved;               /* rank 0 could not save the weights of the last step */
     bool called_off;            /* RECOVERING, and no round comes */
     uint64_t last_step;         /* one that has no step behind it; 0: nobody has said so */
-    bool is_together;           /* its ranks hold one state, as they said when it last started */
     bool spent_at_end;          /* in this event: a loss that others are enough for */
     int64_t round_tardy_at;     /* mono: who hangs in its round is not waited for; SIM_NEVER */
     bool round_was_idle;        /* after the event before this one: no step is left to make in it */
@@ -377,6 +376,7 @@ struct m_ask *m_ask_find(struct model *m, uint64_t conn, uint32_t id);
 void m_ask_drop(struct model *m, struct m_ask *ask);
 bool m_is_ended(const struct m_job *job);
 bool m_is_placed(const struct m_job *job);
+bool m_has_begun(const struct m_job *job); /* and is not over */
 
 /* model_names.c */
 uint32_t m_name(struct model *m, const char *text); /* its number: the same for the same text */
@@ -532,7 +532,6 @@ void m_member_stored(struct model *m, const struct sched_member_row *row);
 void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg);
 void m_complaints_forget(struct m_job *job);
 void m_note_way_back(struct m_job *job); /* it starts: perhaps at an earlier step */
-bool m_are_apart(const struct m_job *job);
 bool m_states_differ(const struct m_job *job);
 void m_goes_on(struct model *m, struct m_job *job);
 void m_judge_recovery_after(struct model *m);

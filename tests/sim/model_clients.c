@@ -26,7 +26,7 @@ static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Canc
         return;
     }
     bool first = !job->cancelled;
-    bool at_step = msg->at_step && (job->state == JOB_RUNNING || job->state == JOB_RECOVERING);
+    bool at_step = msg->at_step && m_has_begun(job);
     job->cancelled = true;
     if (first || !at_step) {
         job->cancel_at_step = at_step;

@@ -38,15 +38,13 @@ static bool holds_last(const struct m_job *job, uint32_t rank)
 {
     const struct m_rank *r = &job->ranks[rank];
     const bool is_ready = r->ready && !r->started && !r->done;
-    return job->last_step > 0 && job->is_together && is_there(r) && r->step >= job->last_step &&
-           r->step >= job->furthest && (r->has_state || is_ready);
+    return job->last_step > 0 && job->recovery && m_has_begun(job) && is_there(r) &&
+           r->step >= job->last_step && r->step >= job->furthest && (r->has_state || is_ready);
 }
 
-/* Of ranks that train for themselves rank 0 alone says a digest. */
 static bool says_of_all(const struct m_job *job, uint32_t rank)
 {
-    return (job->ranks[rank].weights[0] != '\0' && (rank != 0 || job->is_together)) ||
-           (job->called_off && holds_last(job, rank));
+    return job->ranks[rank].weights[0] != '\0' || (job->called_off && holds_last(job, rank));
 }
 
 /* As far as anybody was told of it: a round makes it end anew. */

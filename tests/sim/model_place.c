@@ -188,9 +188,6 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         }
     }
     if (m_is_placed(job) && row->state != JOB_QUEUED) {
-        if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
-            job->is_together = job->recovery && !m_are_apart(job);
-        }
         m_judge_evals(m, job, row);
         m_judge_end_known(m, job, row);
     }

@@ -78,8 +78,7 @@ static void complain(struct model *m, struct m_job *job, uint32_t rank, uint32_t
 
 bool m_stops_at_step(const struct m_job *job)
 {
-    return job->cancelled && job->cancel_at_step &&
-           (job->state == JOB_RUNNING || job->state == JOB_RECOVERING);
+    return job->cancelled && job->cancel_at_step && m_has_begun(job);
 }
 
 /* A newcomer that cannot serve the rank: it says nothing of the job. */
@@ -867,11 +866,12 @@ static bool stop_fits(const struct m_stop *want, const struct m_stop *heard)
                             : strcmp(heard->text, want->text) == 0);
 }
 
-/* Rank 0, if it is there or has; else the lowest that is left, and holds something. */
+/* Rank 0, if it is there or has, or each may train for itself; else the lowest that is left, and
+ * holds something. */
 static uint32_t saver_of(const struct m_job *job)
 {
     uint32_t saver = job->workers;
-    if (job->ranks[0].done && !needs_another(job)) {
+    if (!job->recovery || (job->ranks[0].done && !needs_another(job))) {
         return 0;
     }
     for (uint32_t rank = job->workers; rank > 0; rank--) {

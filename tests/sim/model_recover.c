@@ -938,17 +938,6 @@ static const char *round_is_late(const struct model *m, const struct m_job *job)
                                            : NULL;
 }
 
-/* They train for themselves, and say no digest of what they hold. */
-bool m_are_apart(const struct m_job *job)
-{
-    static const uint8_t none[MS_STATE_DIGEST_LEN];
-    bool are = false;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        are = are || memcmp(job->ranks[rank].ready_digest, none, sizeof(none)) == 0;
-    }
-    return are;
-}
-
 /* One state goes on: where and what it is, all ranks say alike. */
 bool m_states_differ(const struct m_job *job)
 {

@@ -23,7 +23,6 @@ void m_results_reload(struct m_job *job, const struct sched_job_row *row)
     }
     job->saver = msg != NULL ? msg->saver : 0;
     job->last_step = msg != NULL ? msg->last_step : 0;
-    job->is_together = msg != NULL && msg->replicas == 1;
     ms__job_results__free_unpacked(msg, NULL);
 }
 
@@ -142,8 +141,8 @@ void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_ro
 void m_judge_end_known(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
     Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
-    if (msg == NULL || (msg->replicas == 1) != job->is_together ||
-        (job->is_together && msg->last_step != job->last_step)) {
+    const bool has_begun = row->state == JOB_RUNNING || row->state == JOB_RECOVERING;
+    if (msg == NULL || (job->recovery && has_begun && msg->last_step != job->last_step)) {
         sim_fail(m->w, "model: job %llu has its last step at %llu, and step %llu is stored",
                  (ull)job->id, (ull)job->last_step, msg != NULL ? (ull)msg->last_step : 0);
     }

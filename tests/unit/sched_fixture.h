@@ -330,6 +330,7 @@ static inline void fix_plan(uint64_t conn, uint64_t job, uint64_t generation, co
 static inline void fix_ready_with(uint64_t conn, uint64_t job, uint64_t generation, uint32_t rank,
                                   const char *digest)
 {
+    static uint8_t state[MS_STATE_DIGEST_LEN] = {1, 2, 3};
     Ms__RankReady msg = MS__RANK_READY__INIT;
     char path[64];
     snprintf(path, sizeof(path), "/run/worker_%u.log", rank);
@@ -338,6 +339,7 @@ static inline void fix_ready_with(uint64_t conn, uint64_t job, uint64_t generati
     msg.rank = rank;
     msg.log_path = path;
     msg.plan_sha256 = (char *)digest;
+    msg.state_digest = (ProtobufCBinaryData){sizeof(state), state};
     fix_say(conn, MS_MSG_RANK_READY, &msg.base);
 }
 

@@ -70,19 +70,17 @@ static inline Ms__RankReady ready_message(uint64_t generation, uint32_t rank, ui
     return msg;
 }
 
-/* Of ranks that train together ... */
 static inline void ready_at(uint64_t generation, uint32_t rank, uint64_t step)
 {
     Ms__RankReady msg = ready_message(generation, rank, step);
     fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
 }
 
-/* ... each for itself (parallel.mode stand_alone). */
-static inline void ready_apart(uint64_t generation, uint32_t rank, uint64_t step, uint64_t told)
+/* One that trains for itself (parallel.mode stand_alone). */
+static inline void ready_apart(uint32_t rank)
 {
-    Ms__RankReady msg = ready_message(generation, rank, step);
+    Ms__RankReady msg = ready_message(1, rank, 0);
     msg.state_digest.len = 0;
-    msg.told = told;
     fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
 }
 

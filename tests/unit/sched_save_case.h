@@ -61,13 +61,6 @@ static inline uint64_t comes_back(uint32_t rank)
     return conn;
 }
 
-static inline void two_that_train_for_themselves_run(void)
-{
-    placed_for(2, 0);
-    ready_apart(1, 0, 0, 0);
-    ready_apart(1, 1, 0, 0);
-}
-
 /* At its own end, too, where nobody has asked it. */
 static inline void all_others_end(void)
 {
@@ -181,11 +174,10 @@ static inline void restarted_from(const struct sched_job_row *row)
     is_back(1);
 }
 
-static inline void restarted_with(uint32_t replicas, uint64_t last_step)
+static inline void restarted_with(uint64_t last_step)
 {
     Ms__JobResults results = MS__JOB_RESULTS__INIT;
     uint8_t bytes[64];
-    results.replicas = replicas;
     results.last_step = last_step;
     struct sched_job_row row = job_row(1, JOB_RUNNING);
     row.recovery = true;

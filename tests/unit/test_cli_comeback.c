@@ -114,27 +114,6 @@ START_TEST(what_is_trained_again_is_said)
 }
 END_TEST
 
-START_TEST(ranks_that_train_for_themselves_have_no_step_in_common)
-{
-    (void)look(1);
-    recover("");
-    ranks[1].state = (char *)MS_RANK_STATE_LOST;
-    (void)look(2);
-    go_on(198);
-    ranks[0].step = 150;
-    ranks[1].step = 0;
-    job.apart = 1;
-    job.recoveries = 1;
-    job.generation = 2;
-    ck_assert_uint_eq(cli_comeback_step(&job), 150); /* of rank 0, whose progress is shown */
-    ck_assert_str_eq(look(3), "rank 1 was lost; went on after 1.00 s, each rank from its own step");
-    job.ranks_lost = 1;
-    job.recovering_ms = 90;
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL),
-                     "1 time (1 rank lost, 0.09 s), each rank from its own step");
-}
-END_TEST
-
 START_TEST(a_job_that_begins_anew_says_so)
 {
     char text[160];
@@ -587,7 +566,6 @@ int main(void)
     tcase_add_test(tc, a_loss_is_said_when_it_begins_and_when_it_is_over);
     tcase_add_test(tc, a_job_that_begins_at_a_checkpoint_says_so);
     tcase_add_test(tc, what_is_trained_again_is_said);
-    tcase_add_test(tc, ranks_that_train_for_themselves_have_no_step_in_common);
     tcase_add_test(tc, a_job_that_begins_anew_says_so);
     tcase_add_test(tc, the_schedulers_count_of_time_is_believed);
     tcase_add_test(tc, what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long);

@@ -97,15 +97,36 @@ START_TEST(the_environment_decides_on_recovery_whatever_the_job_says)
         struct job job = {.workers = 1, .recovery = said};
         unsetenv("MS_ENABLE_RECOVERY");
         ck_ms_ok(dynamic_load(&dynamic, err));
-        dynamic_take_job(&dynamic, &job);
+        ck_ms_ok(dynamic_take_job(&dynamic, &job, err));
         ck_assert_int_eq(job.recovery, 0);
         ck_assert_int_eq(job.workers, 4);
 
         setenv("MS_ENABLE_RECOVERY", "1", 1);
         ck_ms_ok(dynamic_load(&dynamic, err));
-        dynamic_take_job(&dynamic, &job);
+        ck_ms_ok(dynamic_take_job(&dynamic, &job, err));
         ck_assert_int_eq(job.recovery, 1);
     }
+}
+END_TEST
+
+/* The file may say one worker, where that is one training of which all is allowed. */
+START_TEST(trainings_that_are_independent_have_nothing_that_needs_one_state)
+{
+    struct job alone = {.workers = 1, .mode = JOB_STAND_ALONE};
+    struct job job = alone;
+    ck_ms_ok(dynamic_load(&dynamic, err));
+    ck_ms_ok(dynamic_take_job(&dynamic, &job, err));
+
+    job.has_checkpoint = 1;
+    ck_ms_fails(dynamic_take_job(&dynamic, &job, err), MS_E_INVALID,
+                "key checkpoint: in mode stand_alone each of the 4 workers has a training");
+
+    setenv("MS_ENABLE_RECOVERY", "1", 1);
+    job = alone;
+    ck_ms_ok(dynamic_load(&dynamic, err));
+    ck_ms_fails(dynamic_take_job(&dynamic, &job, err), MS_E_INVALID,
+                "MS_ENABLE_RECOVERY=1: in mode stand_alone each of the 4 workers has a training "
+                "of its own, and no other one holds what a lost one had; set it to 0");
 }
 END_TEST
 
@@ -174,6 +195,7 @@ int main(void)
     tcase_add_test(tc, tries_to_register_are_three_seconds_each);
     tcase_add_loop_test(tc, without_heartbeats_a_silent_scheduler_is_borne, 0, 2);
     tcase_add_test(tc, the_environment_decides_on_recovery_whatever_the_job_says);
+    tcase_add_test(tc, trainings_that_are_independent_have_nothing_that_needs_one_state);
     tcase_add_test(tc, a_scheduler_on_another_host_wants_certificates_and_both_ways_out_are_named);
     tcase_add_test(tc, switched_off_in_so_many_words_it_is_plain);
     tcase_add_test(tc, an_IPv6_address_gets_its_brackets);

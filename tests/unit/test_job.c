@@ -265,6 +265,7 @@ static const char *const round_trips[] = {
     "0.00392156862745098, shift: -0.1}\n  - normalize: {mean: [0.1307], std: [0.3081]}\n",
     "parallel: {mode: stand_alone, gradients_mean: false, parameter_broadcast: false}\n"
     "drop_remainder: true\n",
+    "parallel: {mode: stand_alone}\nworkers: 2\n",
     "checkpoint: {directory: /mnt/c, prefix: a.b, every_steps: 7, every_seconds: 60, keep_max: 2}\n"
     "resume: /runs/before\n",
     "checkpoint: {directory: a/plan.txt, prefix: scheduler.db}\n",
@@ -290,6 +291,30 @@ static void check_round_trip(const struct job *job)
     free(text);
     free(second);
 }
+
+/* Where nobody holds what a lost rank had; -n may make one of several, and several of one. */
+START_TEST(independent_trainings_are_not_recovered_where_nobody_says_so)
+{
+    static const struct {
+        const char *text;
+        int workers, recovery;
+    } jobs[] = {{"workers: 2\nparallel: {mode: stand_alone}\n", 0, 0},
+                {"workers: 2\nparallel: {mode: stand_alone}\n", 1, 1},
+                {"parallel: {mode: stand_alone}\n", 0, 1},
+                {"parallel: {mode: stand_alone}\n", 3, 0},
+                {"parallel: {mode: stand_alone}\nrecovery: true\n", 0, 1},
+                {"workers: 2\nparallel: {mode: stand_alone}\nrecovery: false\n", 0, 0},
+                {"workers: 2\n", 0, 1}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(jobs); i++) {
+        char text[512];
+        struct job job;
+        snprintf(text, sizeof(text), "%s%s", minimal, jobs[i].text);
+        ck_ms_ok(job_parse(text, strlen(text), "job.yaml", "/base", NULL, 0, jobs[i].workers, &job,
+                           err));
+        ck_assert_msg(job.recovery == jobs[i].recovery, "%zu: %d", i, job.recovery);
+    }
+}
+END_TEST
 
 START_TEST(what_was_formatted_reads_back_equal)
 {
@@ -461,6 +486,9 @@ static const struct {
      "job.yaml:6:13: checkpoint: in mode stand_alone each of the 2 workers"},
     {"workers: 2\nparallel: {mode: stand_alone}\nresume: /x\n",
      "job.yaml:6:9: resume: in mode stand_alone each of the 2 workers"},
+    {"workers: 2\nparallel: {mode: stand_alone}\nrecovery: true\n",
+     "job.yaml:6:11: recovery: in mode stand_alone each of the 2 workers has a training of its "
+     "own, and no other one holds what a lost one had; use one worker, or data_parallel"},
     {"recovery: 1\n", "job.yaml:4:11: recovery: '1' is neither true nor false"},
     {"profile: true\n", "profile comes with a later version"},
     {"gradient_accumulation: 4\n", "comes with a later version"},
@@ -873,6 +901,7 @@ int main(void)
     tcase_add_test(tc, relative_paths_start_at_the_job_s_folder);
     tcase_add_test(tc, workers_of_the_command_line_beat_the_file);
     tcase_add_loop_test(tc, every_example_is_valid, 0, 5);
+    tcase_add_test(tc, independent_trainings_are_not_recovered_where_nobody_says_so);
     tcase_add_loop_test(tc, what_was_formatted_reads_back_equal, 0,
                         (int)MS_ARRAY_SIZE(round_trips));
     tcase_add_test(tc, generators_and_adam_read_back_equal);

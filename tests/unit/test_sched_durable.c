@@ -465,22 +465,6 @@ START_TEST(results_are_written_as_the_golden_file_holds_them)
     ck_assert_uint_eq(msg->evals[0]->step, 60);
     ck_assert_str_eq(msg->formers[0]->principal, "host:h2");
     ck_assert_uint_eq(msg->last_step, 120);
-    ck_assert_uint_eq(msg->replicas, 1);
-    ms__job_results__free_unpacked(msg, NULL);
-}
-END_TEST
-
-START_TEST(so_are_those_of_ranks_that_train_for_themselves)
-{
-    Ms__JobResults *msg = golden_results("JobResults.2.bin");
-    ck_assert_uint_eq(msg->last_step, 240);
-    ck_assert_uint_eq(msg->replicas, 2);
-    ck_assert_uint_eq(msg->n_last_steps, 2);
-    ck_assert_uint_eq(msg->last_steps[0], 120);
-    ck_assert_uint_eq(msg->n_complete, 1);
-    ck_assert_uint_eq(msg->complete[0], 1);
-    ck_assert_uint_eq(msg->n_made, 1);
-    ck_assert_uint_eq(msg->made[0], 1);
     ms__job_results__free_unpacked(msg, NULL);
 }
 END_TEST
@@ -746,7 +730,6 @@ int main(void)
     tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);
     tcase_add_test(t, results_with_half_a_letter_are_shown_all_the_same);
     tcase_add_test(t, results_are_written_as_the_golden_file_holds_them);
-    tcase_add_test(t, so_are_those_of_ranks_that_train_for_themselves);
     tcase_add_test(t, what_a_job_that_runs_has_evaluated_it_shows_after_a_restart);
     tcase_add_test(t, an_evaluation_takes_no_room_that_ends_may_need);
     tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);

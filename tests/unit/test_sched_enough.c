@@ -315,17 +315,19 @@ START_TEST(a_step_that_is_told_late_counts)
 }
 END_TEST
 
-START_TEST(ranks_that_train_for_themselves_have_steps_of_their_own)
+/* Nobody could take its place, and its submitter does not know. */
+START_TEST(a_rank_that_says_no_digest_cannot_be_of_a_job_that_recovers)
 {
-    running(2);
-    uint64_t spare = fix_register("w7", 7);
-    fix_close(conns[1]);
-    conns[1] = spare;
-
-    ready_apart(2, 0, 41, 0);
-    ready_apart(2, 1, 0, 0);
-
-    fix_job_is(1, "RUNNING", "");
+    placed_for(2, 0);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        if (rank == (uint32_t)_i) {
+            ready_apart(rank);
+        } else {
+            ready_at(1, rank, 0);
+        }
+    }
+    ended(JOB_FAILED, _i == 0 ? "rank 0 says no digest of its state, and a job that goes on"
+                              : "rank 1 says no digest of its state, and a job that goes on");
 }
 END_TEST
 
@@ -1115,7 +1117,7 @@ int main(void)
     tcase_add_test(t, of_a_link_that_is_cut_the_end_moves_whose_side_has_no_node);
     tcase_add_test(t, a_rank_that_is_waited_for_and_complained_of_is_lost_once);
     tcase_add_test(t, a_step_that_is_told_late_counts);
-    tcase_add_test(t, ranks_that_train_for_themselves_have_steps_of_their_own);
+    tcase_add_loop_test(t, a_rank_that_says_no_digest_cannot_be_of_a_job_that_recovers, 0, 2);
     tcase_add_test(t, states_that_differ_end_the_job);
     suite_add_tcase(suite, t);
 

@@ -183,72 +183,8 @@ START_TEST(what_no_rank_held_any_more_is_trained_again_and_told)
 
     ck_assert_msg(strstr(text, rollbacks[_i].words) != NULL, "%s", text);
     const Ms__JobInfo *info = fix_show(1);
-    ck_assert(!info->apart);
     ck_assert_uint_eq(info->again_from, rollbacks[_i].again_from);
     ck_assert_uint_eq(info->again_to, rollbacks[_i].again_to);
-}
-END_TEST
-
-/* parallel.mode stand_alone: what one of them loses nobody else has, and nobody else loses. */
-static const struct {
-    uint64_t steps[3];
-    const char *words;
-} apart[] = {
-    {{223, 0, 198},
-     "generation 2: each rank trains for itself: rank 1 begins anew, the rest go on after steps "
-     "198 to 223; it stood"},
-    {{0, 0, 198},
-     "each rank trains for itself: ranks 0 1 begin anew, the rest go on after step 198; it stood"},
-    {{0, 0, 0}, "each rank trains for itself: all begin anew; it stood"},
-    {{223, 224, 198}, "each rank trains for itself: they go on after steps 198 to 224; it stood"},
-};
-
-START_TEST(ranks_that_train_for_themselves_go_on_each_from_its_own_step)
-{
-    running(3);
-    progress(1, 223);
-    fix_close(conns[1]);
-    conns[1] = fix_register("w1", 12);
-
-    for (uint32_t rank = 0; rank < 3; rank++) {
-        ready_apart(2, rank, apart[_i].steps[rank], rank == 0 ? 223 : 0);
-    }
-
-    const struct sched_event_row *event = fix_effect(SCHED_DO_PUT_EVENT)->event;
-    ck_assert_str_eq(event->kind, "job.recovered");
-    ck_assert_msg(strstr(event->text, apart[_i].words) != NULL, "%s", event->text);
-    const Ms__JobInfo *info = fix_show(1);
-    ck_assert_uint_eq(info->again_to, 0);
-    ck_assert(info->apart);
-
-    const uint64_t conn = fix_open(MS_ROLE_USER, "bob");
-    Ms__Watch watch = MS__WATCH__INIT;
-    watch.job = 1;
-    fix_say(conn, MS_MSG_WATCH, &watch.base);
-    for (uint32_t rank = 0; rank < 3; rank++) {
-        fix_done(conns[rank], 1, 2, rank, 0, "");
-    }
-    const Ms__JobUpdate *last = fix_heard(conn, MS_MSG_JOB_UPDATE);
-    ck_assert_ptr_nonnull(last);
-    ck_assert(last->ended && last->job->apart); /* for the summary */
-}
-END_TEST
-
-/* The others are where it was: what it tells is news all the same. */
-START_TEST(a_rank_that_begins_anew_for_itself_is_shown_where_it_is)
-{
-    running(3);
-    progress(1, 223);
-    fix_close(conns[1]);
-    conns[1] = fix_register("w1", 12);
-    ready_apart(2, 0, 0, 223);
-    ready_apart(2, 1, 0, 0);
-    ready_apart(2, 2, 230, 0);
-
-    progress(2, 1);
-
-    ck_assert_uint_eq(fix_show(1)->progress->step, 1);
-    ck_assert_uint_eq(fix_show(1)->ranks[0]->step, 1);
 }
 END_TEST
 
@@ -860,9 +796,6 @@ int main(void)
     tcase_add_test(t, all_go_on_when_all_are_ready);
     tcase_add_test(t, who_named_no_log_has_opened_one_all_the_same);
     tcase_add_test(t, without_a_node_nothing_is_stored_and_the_next_process_takes_it);
-    tcase_add_loop_test(t, ranks_that_train_for_themselves_go_on_each_from_its_own_step, 0,
-                        MS_ARRAY_SIZE(apart));
-    tcase_add_test(t, a_rank_that_begins_anew_for_itself_is_shown_where_it_is);
     tcase_add_loop_test(t, what_no_rank_held_any_more_is_trained_again_and_told, 0,
                         (int)MS_ARRAY_SIZE(rollbacks));
     tcase_add_test(t, a_process_that_was_given_up_takes_its_rank_back);

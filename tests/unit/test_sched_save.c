@@ -106,25 +106,6 @@ START_TEST(a_rank_alone_tries_again)
 }
 END_TEST
 
-static void two_that_train_for_themselves_end_and_rank_0_cannot_save(void)
-{
-    two_that_train_for_themselves_run();
-    ends(1, MS_OK, "");
-    cannot_save(0);
-}
-
-START_TEST(ranks_that_train_for_themselves_have_no_weights_of_rank_0)
-{
-    two_that_train_for_themselves_end_and_rank_0_cannot_save();
-
-    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
-    fix_job_is(1, "RUNNING", "rank 0 cannot save the weights");
-    beat_all(2);
-    fix_pass(MS_SAVE_AGAIN_MS);
-    is_asked(0);
-}
-END_TEST
-
 /* Of a job that was there before the scheduler nothing else tells that. */
 START_TEST(nor_has_one_that_says_no_digest)
 {
@@ -417,15 +398,6 @@ START_TEST(what_was_said_before_a_cancel_is_no_answer_to_it)
     ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
     ends(1, MS_OK, "saved by 1");
     ended(JOB_CANCELLED, "rank 1 (node w1) says: saved by 1");
-}
-END_TEST
-
-START_TEST(a_cancel_of_ranks_that_train_for_themselves_asks_rank_0_alone)
-{
-    two_that_train_for_themselves_end_and_rank_0_cannot_save();
-    is_cancelled_and_rank_0_asked();
-    cannot_save(0);
-    ended(JOB_CANCELLED, "the weights are not saved: rank 0 (node w0) says: weights");
 }
 END_TEST
 
@@ -814,7 +786,6 @@ int main(void)
     tcase_add_test(t, where_it_cannot_either_the_next_one_does);
     tcase_add_test(t, where_none_can_all_try_again_until_there_is_room);
     tcase_add_test(t, a_rank_alone_tries_again);
-    tcase_add_test(t, ranks_that_train_for_themselves_have_no_weights_of_rank_0);
     tcase_add_test(t, nor_has_one_that_says_no_digest);
     tcase_add_test(t, what_had_no_memory_for_its_digest_has_that_of_the_others);
     tcase_add_test(t, what_it_had_said_before_is_no_answer);
@@ -834,7 +805,6 @@ int main(void)
     tcase_add_test(t, a_cancel_has_one_save_that_did_not_try);
     tcase_add_test(t, a_cancel_has_all_try_once_more);
     tcase_add_test(t, what_was_said_before_a_cancel_is_no_answer_to_it);
-    tcase_add_test(t, a_cancel_of_ranks_that_train_for_themselves_asks_rank_0_alone);
     tcase_add_test(t, one_whose_disk_hangs_is_not_waited_for);
     tcase_add_test(t, rank_0_is_not_either);
     tcase_add_test(t, what_it_saves_in_the_end_is_as_usual);

@@ -553,11 +553,12 @@ START_TEST(rank_that_could_not_save_and_hears_the_last_word_does_not)
 }
 END_TEST
 
-/* The disk of a folder may have room but once: it is for rank 0, or the last one that is there. */
+/* The disk of a folder may have room but once: it is for rank 0, or the last one that is there. That
+ * it is one of two the scheduler says, and no other one is here to connect to. */
 START_TEST(rank_that_shares_a_folder_leaves_the_weights_to_who_is_there_still)
 {
     static const char alone[] =
-        "{\"name\": \"x\", \"workers\": 2, \"network\": \"linear\", \"dataset\": {\"kind\": "
+        "{\"name\": \"x\", \"workers\": 1, \"network\": \"linear\", \"dataset\": {\"kind\": "
         "\"nonlinear\", \"samples\": 64}, \"batch_size\": 16, \"epochs\": 1, \"loss\": \"mse\", "
         "\"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 0.0001}, "
         "\"parallel\": {\"mode\": \"stand_alone\"}}";
