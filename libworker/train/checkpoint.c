@@ -159,14 +159,20 @@ void checkpoint_offer(struct train *train)
 
 /* Who made the commit may have died before the copy, or before the manifest: nobody offers that
  * step again. One that is there may be what was passed over as damaged, where all went on from
- * another one: the writer reads it, beside the training, and lets it be if it is whole. */
+ * another one: the writer reads it, beside the training, and lets it be if it is whole. And who
+ * took the state from others, on a host that has none yet, may lose all of them before the next one
+ * is due: what is on the host of the rank 0 before it is not here. */
 static int is_owed(const struct train *train)
 {
     const struct checkpoint *c = train->checkpoint;
     const uint64_t step = train->progress.step;
-    return step > 0 && is_due_step(train) && c->taken != step &&
-           (train->known.state_from == MS_STATE_CHECKPOINT ||
-            !checkpoint_writer_has(c->writer, step));
+    if (step == 0 || c->taken == step) {
+        return 0;
+    }
+    return is_due_step(train) ? train->known.state_from == MS_STATE_CHECKPOINT ||
+                                    !checkpoint_writer_has(c->writer, step)
+                              : train->known.state_from == MS_STATE_PULLED &&
+                                    !checkpoint_writer_has_any(c->writer);
 }
 
 /* Where others hold the state they train on, and each write says why there is none. */

@@ -46,6 +46,20 @@ int checkpoint_keep_has(const struct checkpoint_save *save, uint64_t step,
     return is_ours(save, path, OF_JOB, look);
 }
 
+int checkpoint_keep_has_any(const struct checkpoint_save *save)
+{
+    struct checkpoint_entries entries;
+    int has = 0;
+    if (checkpoint_list(save->cfg->folder, save->cfg->job->checkpoint_prefix, &entries, NULL) < 0) {
+        return 0;
+    }
+    for (size_t i = 0; !has && i < entries.n; i++) {
+        has = is_ours(save, entries.entries[i].path, OF_JOB, LOOK_AT_SIZE);
+    }
+    checkpoint_entries_fini(&entries);
+    return has;
+}
+
 /* ---- in their turn ---- */
 
 /* Is there one among the newest that this job would go on from, were all ranks lost? */

@@ -188,14 +188,12 @@ static int take_over(struct checkpoint_save *save, void *const *buffers,
     return rc;
 }
 
-static int write_new(struct checkpoint_save *save, void *const *buffers,
-                     const struct checkpoint_facts *facts, struct ms_err *err)
+static int write_files(struct checkpoint_save *save, void *const *buffers,
+                       const struct checkpoint_facts *facts, const char *stem, struct ms_err *err)
 {
-    char stem[CHECKPOINT_STEM_MAX];
     char path[CHECKPOINT_PATH_MAX];
     struct safetensors_sum sum;
     struct checkpoint_manifest m = describe(save, facts);
-    checkpoint_keep_stem(save, facts->step, stem);
     snprintf(path, sizeof(path), "%s.safetensors", stem);
     int rc = make_way(stem, err);
     rc = rc < 0 ? rc
@@ -209,6 +207,33 @@ static int write_new(struct checkpoint_save *save, void *const *buffers,
     memcpy(m.data_sum, sum.hex, sizeof(m.data_sum));
     snprintf(path, sizeof(path), "%s.json", stem);
     return write_manifest(&m, path, err);
+}
+
+/* Data without a manifest would take the next one's room on a full disk. A manifest that is there,
+ * and may not outlive a power cut, keeps its data. */
+static void take_back(const char *stem)
+{
+    char path[CHECKPOINT_PATH_MAX];
+    struct stat st;
+    const int why = errno;
+    snprintf(path, sizeof(path), "%s.json", stem);
+    if (lstat(path, &st) != 0 && errno == ENOENT) {
+        snprintf(path, sizeof(path), "%s.safetensors", stem);
+        (void)unlink(path);
+    }
+    errno = why;
+}
+
+static int write_new(struct checkpoint_save *save, void *const *buffers,
+                     const struct checkpoint_facts *facts, struct ms_err *err)
+{
+    char stem[CHECKPOINT_STEM_MAX];
+    checkpoint_keep_stem(save, facts->step, stem);
+    const int rc = write_files(save, buffers, facts, stem, err);
+    if (rc < 0) {
+        take_back(stem);
+    }
+    return rc;
 }
 
 static int has_no_room(int rc)
@@ -229,6 +254,7 @@ int checkpoint_save_write(struct checkpoint_save *save, void *const *buffers,
 {
     char stem[CHECKPOINT_STEM_MAX];
     checkpoint_keep_stem(save, facts->step, stem);
+    save->gave_way = 0;
     (void)make_folder(save->cfg->folder); /* somebody may have taken it away: the write says so */
     int rc = check_name(save, stem, err);
     if (rc == 0 &&

@@ -3,6 +3,7 @@
 
 #include "libworker/host/memory.h"
 #include "libworker/kernel/kernel.h"
+#include "libworker/train/checkpoint_keep.h"
 #include "libworker/train/checkpoint_save.h"
 #include "libworker/train/checkpoint_state.h"
 #include "proto/thread.h"
@@ -59,9 +60,9 @@ static void note_result(struct checkpoint_writer *w, uint64_t step, int rc,
     } else if (strcmp(known, cause_of(ms_err_text(why))) != 0) {
         snprintf(known, sizeof(w->trouble), "%s", cause_of(ms_err_text(why)));
         snprintf(w->words, sizeof(w->words),
-                 "no checkpoint of step %" PRIu64 ": %.200s; the training goes on, older "
-                 "checkpoints stay",
-                 step, ms_err_text(why));
+                 "no checkpoint of step %" PRIu64 ": %.200s; the training goes on, %s", step,
+                 ms_err_text(why),
+                 w->save.gave_way ? "the oldest checkpoint went for it" : "older checkpoints stay");
     }
     pthread_mutex_unlock(&w->lock);
 }
@@ -170,6 +171,11 @@ int checkpoint_writer_claim(struct checkpoint_writer *writer, struct ms_err *err
 int checkpoint_writer_has(const struct checkpoint_writer *writer, uint64_t step)
 {
     return checkpoint_save_has(&writer->save, step);
+}
+
+int checkpoint_writer_has_any(const struct checkpoint_writer *writer)
+{
+    return checkpoint_keep_has_any(&writer->save);
 }
 
 void checkpoint_writer_tidy(const struct checkpoint_writer *writer, uint64_t step)

@@ -244,6 +244,30 @@ START_TEST(who_takes_rank_0_over_clears_up_behind_its_predecessor)
 }
 END_TEST
 
+START_TEST(who_takes_rank_0_over_on_a_host_without_a_checkpoint_saves_one_at_once)
+{
+    static const struct {
+        uint64_t step;
+        enum ms_state_from from;
+        int saves;
+    } starts[] = {{5, MS_STATE_KEPT, 0}, {7, MS_STATE_PULLED, 1}, {17, MS_STATE_PULLED, 0}};
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 1000000}");
+    for (size_t i = 0; i < MS_ARRAY_SIZE(starts); i++) {
+        char name[32];
+        struct train *train = checkpoint_case_train(&job, dir);
+        train->progress.step = starts[i].step;
+        train->progress.epoch = 1;
+        train->progress.step_in_epoch = (int64_t)starts[i].step;
+        train->known.state_from = starts[i].from;
+        ck_ms_ok(checkpoint_settle(train, err));
+        train_destroy(train); /* and with it its writer, which ends what it began */
+        snprintf(name, sizeof(name), "x-%d.json", (int)starts[i].step);
+        ck_assert_msg(is_there(name) == starts[i].saves, "step %d", (int)starts[i].step);
+    }
+}
+END_TEST
+
 static struct checkpoint_manifest read_manifest(const char *name)
 {
     struct checkpoint_manifest m;
@@ -862,6 +886,7 @@ int main(void)
     tcase_add_test(tc, the_end_saves_nothing_that_is_not_due);
     tcase_add_test(tc, the_end_waits_for_the_disk_and_saves_what_is_due_still);
     tcase_add_test(tc, who_takes_rank_0_over_clears_up_behind_its_predecessor);
+    tcase_add_test(tc, who_takes_rank_0_over_on_a_host_without_a_checkpoint_saves_one_at_once);
     tcase_add_test(tc, a_due_step_that_was_taken_over_is_saved_once);
     tcase_add_test(tc, a_damaged_one_is_named_and_changes_nothing);
     tcase_add_test(tc, one_whose_size_is_not_that_of_the_state_is_refused_before_it_is_read);
