@@ -133,7 +133,7 @@ void calloff_begin(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
     const bool had_time =
-        job->state == JOB_RECOVERING && s->now.mono_ms >= run->without_ms; /* since a loss */
+        job->state == JOB_RECOVERING && s->now.mono_ms >= run->lost_ms + MS_CANCEL_GRACE_MS;
     list_remove(&run->recovering);
     s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     timer_stop(s, &run->round);

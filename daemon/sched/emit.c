@@ -319,7 +319,7 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     ms_text_copy(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
     ms_text_copy(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
     if (job->run != NULL && (job_is_ended(job) || job->run->n_ranks_lost > 0 ||
-                             job->run->n_evals > 0 || last_is_known(job->run))) {
+                             job->run->n_evals > 0 || last_is_known(job->run) || job->has_home)) {
         results_pack(s, job->run, row);
     }
     if (job->run != NULL && job->run->cancelling) {

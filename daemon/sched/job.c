@@ -45,6 +45,7 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row)
         free(job);
         return NULL;
     }
+    job->has_home = row->recovery && home_is_named(row->spec, row->spec_bytes);
     job->workers = row->workers;
     job->n_tries = row->n_tries;
     job->priority = row->priority;

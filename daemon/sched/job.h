@@ -24,6 +24,7 @@ struct job {
     uint8_t *spec;                            /* owned; NULL: in the database only (spec.h) */
     size_t spec_bytes;
     char spec_sha256[65];
+    bool has_home;     /* its checkpoints are on the node that has rank 0: home.c */
     struct plan *plan; /* NULL: none yet (plan.h) */
     bool plan_given;   /* ... it came with the job */
     bool plan_held;    /* ... its text is in memory for this job, and in its owner's purse */

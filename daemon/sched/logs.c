@@ -83,16 +83,6 @@ const char *result_words(struct sched *s, const struct job *job, uint32_t rank, 
                      what == MS_FETCH_WEIGHTS ? "weights.safetensors" : "metrics.jsonl");
 }
 
-/* A node id is free once its node has gone, and may be another's now. Rows of release 0.1 name
- * nobody, and without TLS nobody vouched for a name. */
-static bool is_anothers(const struct member *member, const struct node *node)
-{
-    struct ms_principal anyone;
-    ms_principal_anyone(0, &anyone);
-    return member->principal[0] != '\0' && strcmp(member->principal, anyone.id) != 0 &&
-           strcmp(member->principal, node->info.principal) != 0;
-}
-
 /* Some tenths of a second, as a rule: who is away for longer is away. */
 static bool begins_anew(const struct sched *s, const struct node *node)
 {
@@ -148,7 +138,7 @@ struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsi
                               result_words(s, job, rank, what));
         return NULL;
     }
-    if (is_anothers(member, node)) {
+    if (principal_is_anothers(member->principal, node->info.principal)) {
         *ret_code = MS_E_UNREACHABLE;
         *ret_text = emit_text(s,
                               "%s of job %llu rank %u: node %s is %s's now, and was %s's on host "

@@ -7,7 +7,7 @@
 
 /* In a dynamic cluster the setting says how long workers may take to register, and is set to
  * seconds by who starts them together: getting ready has its built-in value at least. */
-static int64_t bound_ms(const struct sched *s)
+int64_t ready_bound_ms(const struct sched *s)
 {
     const int64_t least = s->cfg.mode == SCHED_DYNAMIC ? MS_TOPO_TIMEOUT_S * INT64_C(1000) : 0;
     int64_t ms = s->cfg.topo_timeout_ms;
@@ -16,14 +16,14 @@ static int64_t bound_ms(const struct sched *s)
 
 void ready_expect(struct sched *s, struct run *run)
 {
-    if (bound_ms(s) >= 0) {
-        timer_arm(s, &run->ready, TIMER_READY, after_ms(s, bound_ms(s)));
+    if (ready_bound_ms(s) >= 0) {
+        timer_arm(s, &run->ready, TIMER_READY, after_ms(s, ready_bound_ms(s)));
     }
 }
 
 bool ready_is_bounded(const struct sched *s)
 {
-    return bound_ms(s) >= 0;
+    return ready_bound_ms(s) >= 0;
 }
 
 static void nobody_took(struct sched *s, struct job *job)
@@ -35,7 +35,7 @@ static void nobody_took(struct sched *s, struct job *job)
     run_lost(s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
              text_behind(s,
                          emit_text(s, "no node took rank %u within %lld s: it ", rank,
-                                   (long long)(bound_ms(s) / 1000)),
+                                   (long long)(ready_bound_ms(s) / 1000)),
                          recover_words(s, job)));
 }
 
@@ -86,8 +86,9 @@ void ready_timeout(struct sched *s, struct run *run)
         run->n_in[RANK_READY], job->workers, run->members[rank].pid,
         s->cfg.mode == SCHED_DYNAMIC ? "MS_TOPO_TIMEOUT" : "topo_timeout_s");
     const char *what = run_awaits_plan(job) ? "did not choose the plan" : "did not get ready";
-    run_lost(s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
-             rank_text(s, job, rank,
-                       emit_text(s, "%s within %lld s", what, (long long)(bound_ms(s) / 1000)),
-                       cause));
+    run_lost(
+        s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
+        rank_text(s, job, rank,
+                  emit_text(s, "%s within %lld s", what, (long long)(ready_bound_ms(s) / 1000)),
+                  cause));
 }

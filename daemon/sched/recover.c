@@ -151,9 +151,14 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
 /* At the next time from which on it may begin, or others may have the idle nodes. */
 static void arm_round(struct sched *s, struct run *run)
 {
-    const int64_t times_ms[] = {run->again_ms,         run->stumbled_until_ms, run->not_back_ms,
-                                run->formers_until_ms, run->wants_until_ms,    run->spare_ms,
-                                run->without_ms};
+    const int64_t times_ms[] = {run->again_ms,
+                                run->stumbled_until_ms,
+                                run->not_back_ms,
+                                run->formers_until_ms,
+                                run->wants_until_ms,
+                                run->spare_ms,
+                                run->lost_ms + MS_CANCEL_GRACE_MS,
+                                home_until_ms(s, run)};
     int64_t next_ms = INT64_MAX;
     for (size_t i = 0; i < MS_ARRAY_SIZE(times_ms); i++) {
         const bool is_next = times_ms[i] > s->now.mono_ms && times_ms[i] < next_ms;
@@ -199,7 +204,7 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, bool w
     }
     run->wants_until_ms = after_ms(s, s->cfg.lease_ms);
     run->spare_ms = after_ms(s, MS_FORMER_SPARE_MS);
-    run->without_ms = was_newcomer ? run->without_ms : after_ms(s, MS_CANCEL_GRACE_MS);
+    run->lost_ms = was_newcomer ? run->lost_ms : s->now.mono_ms;
     run->called_off = false;
     arm_round(s, run);
     s->due |= DUE_PLACE;
@@ -519,7 +524,8 @@ bool recover_settle(struct sched *s)
         }
         formers_choose(s, job);
         if (recover_n_vacant(run) > 0 && !vacant_fill(s, job)) {
-            if (s->now.mono_ms >= run->without_ms && calloff_may(run, job->workers)) {
+            if (s->now.mono_ms >= run->lost_ms + MS_CANCEL_GRACE_MS &&
+                calloff_may(run, job->workers)) {
                 calloff_begin(s, job);
                 at = s->recovering.next;
                 continue;

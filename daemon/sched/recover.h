@@ -72,7 +72,7 @@ void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank);
 bool vacant_can_serve(const struct run *run, const struct node *node);
 uint32_t vacant_n_fit(struct sched *s, const struct run *run); /* how many: at most all its ranks */
 /* An idle node may take it that did not stumble, and is reached as far as anybody knows. */
-bool vacant_has_untried(struct sched *s, const struct run *run, uint32_t rank);
+bool vacant_has_untried(struct sched *s, struct run *run, uint32_t rank);
 void vacant_note_unfit(struct sched *s, struct run *run, uint64_t incarnation);
 bool vacant_is_unfit(const struct run *run, uint64_t incarnation);
 void recover_ask_again(struct sched *s, struct run *run); /* those who could not serve, too */

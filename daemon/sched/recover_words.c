@@ -102,9 +102,11 @@ const char *recover_words(struct sched *s, const struct job *job)
     }
     if (recover_n_vacant(run) > 0) {
         return text_behind(s,
-                           emit_text(s, "waits for a node to take %s: %s%s. ",
-                                     list_ranks(s, job, true), s->mode->takers,
-                                     formers_words(s, run)),
+                           home_rank(s, run) < job->workers
+                               ? home_words(s, run)
+                               : emit_text(s, "waits for a node to take %s: %s%s. ",
+                                           list_ranks(s, job, true), s->mode->takers,
+                                           formers_words(s, run)),
                            why_lost(job));
     }
     if (is_due && why_paused(s, run)[0] != '\0') {
@@ -125,6 +127,8 @@ static const char *from_words(struct sched *s, const struct run *run, bool is_ba
     const char *words =
         first->state.from == MS_STATE_CHECKPOINT
             ? emit_text(s, "goes on from the checkpoint of step %llu", step)
+        : !is_back && step == 0
+            ? "goes on after step 0, for no rank holds a later one or has a checkpoint of one"
         : is_back && step == 0 ? "begins anew, for no rank has a checkpoint that can be read"
         : is_back ? emit_text(s, "goes on after step %llu, for no rank held a later one", step)
                   : emit_text(s, "goes on after step %llu", step);

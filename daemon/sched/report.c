@@ -170,6 +170,7 @@ static void all_ready(struct sched *s, struct job *job)
     const bool begins = job->state == JOB_PLACING;
     const char *facts = NULL;
     const char *recovered = recover_end(s, job, &facts);
+    home_note(job->run);
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);

@@ -32,6 +32,10 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     msg.again_to = run->again_to;
     msg.saver = run->saver;
     msg.last_step = run->last_step;
+    Ms__Former home = MS__FORMER__INIT;
+    home.node_id = (char *)run->home.node_id;
+    home.principal = (char *)run->home.principal;
+    msg.home = run->job->has_home && !job_is_ended(run->job) ? &home : NULL;
     formers_pack(s, run, &msg);
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
@@ -141,6 +145,10 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->again_to = msg->again_to;
         run->saver = msg->saver < job->workers ? msg->saver : 0;
         run->last_step = msg->last_step;
+        if (msg->home != NULL) {
+            ms_text_copy(run->home.node_id, sizeof(run->home.node_id), msg->home->node_id);
+            ms_text_copy(run->home.principal, sizeof(run->home.principal), msg->home->principal);
+        }
         formers_unpack(run, msg);
     }
     for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {

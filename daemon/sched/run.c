@@ -99,6 +99,15 @@ bool run_holds_state(const struct run *run, uint32_t rank)
            run->job->state != JOB_PLACING && (member->has_state || member->has_plan);
 }
 
+/* A node id is free once its node has gone, and may be another's now. Rows of release 0.1 name
+ * nobody, and without TLS nobody vouched for a name. */
+bool principal_is_anothers(const char *before, const char *now)
+{
+    struct ms_principal anyone;
+    ms_principal_anyone(0, &anyone);
+    return before[0] != '\0' && strcmp(before, anyone.id) != 0 && strcmp(before, now) != 0;
+}
+
 uint32_t run_n_over(const struct run *run)
 {
     return run->n_in[RANK_DONE] + run->n_in[RANK_STOPPED] + run->n_in[RANK_FAILED] +

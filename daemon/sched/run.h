@@ -198,7 +198,11 @@ struct run {
     int64_t again_ms; /* the next round: who alone holds the state has a pause, or more are lost */
     int64_t wants_until_ms; /* so long idle nodes are kept for it */
     int64_t spare_ms;       /* from then on who keeps its state may be one of them */
-    int64_t without_ms;     /* from then on it ends without them, if nothing is left to train */
+    int64_t lost_ms;        /* when one that had been ready was lost: the last time */
+    uint32_t home_rank;     /* as of the last look for nodes: home.c */
+    struct {                /* the node that had rank 0 when it last started; "": it never has */
+        char node_id[MS_NAME_MAX + 1], principal[MS_PRINCIPAL_MAX + 1];
+    } home;
     struct timer round;     /* at the next of these */
     struct list recovering; /* in sched.recovering: a round is due */
     bool stands_still;      /* for ranks that are lost ... */
@@ -244,6 +248,8 @@ bool rank_is_over(const struct member *member);
 /* A process has the rank, and said in this job that it is ready, or trained: it holds the state. */
 bool run_holds_state(const struct run *run, uint32_t rank);
 uint32_t run_n_over(const struct run *run);
+/* Who had a node's id before, and who has it now, where that is not the same one. */
+bool principal_is_anothers(const char *before, const char *now);
 const char *rank_state_name(enum rank_state state); /* in lower case, for people */
 const char *rank_words(struct sched *s, const struct job *job, uint32_t rank);
 const char *log_words(struct sched *s, const struct job *job, uint32_t rank);
@@ -305,6 +311,7 @@ void complaint_forget(struct sched *s, struct run *run);
 
 void ready_expect(struct sched *s, struct run *run); /* from now on */
 bool ready_is_bounded(const struct sched *s);
+int64_t ready_bound_ms(const struct sched *s); /* -1: for ever */
 void ready_timeout(struct sched *s, struct run *run);
 
 /* adopt.c: whose nodes have to come back */
@@ -344,6 +351,16 @@ void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
 /* All ranks are over, or passed over: the job ends, or one of them has to save first. */
 void stop_over(struct sched *s, struct job *job);
 void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
+
+/* home.c: the node with the checkpoints of a job of which no process holds the state */
+
+bool home_is_named(const uint8_t *spec, size_t size); /* by the job's file: it has one */
+void home_note(struct run *run);                      /* it starts */
+/* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
+uint32_t home_rank(const struct sched *s, const struct run *run);
+bool home_is(const struct run *run, const struct node *node);
+int64_t home_until_ms(const struct sched *s, const struct run *run);
+const char *home_words(struct sched *s, const struct run *run); /* while it is awaited */
 
 /* last.c: which ranks have what the last step left */
 

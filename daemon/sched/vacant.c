@@ -63,8 +63,9 @@ static bool has_stumbled(const struct sched *s, const struct run *run, const str
 
 /* Once for all vacant ranks, each of which may ask each idle node; and again when a process is told
  * to be a rank. */
-static void look_at_links(struct sched *s, const struct run *run)
+static void look_around(struct sched *s, struct run *run)
 {
+    run->home_rank = home_rank(s, run);
     for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
         node->is_unreached =
@@ -123,7 +124,8 @@ bool vacant_can_serve(const struct run *run, const struct node *node)
 static bool may_take(const struct run *run, uint32_t rank, const struct node *node, bool are_ranks)
 {
     return vacant_can_serve(run, node) && !node->is_chosen &&
-           id_allows(node->info.node_id, rank, are_ranks);
+           id_allows(node->info.node_id, rank, are_ranks) &&
+           (rank != run->home_rank || home_is(run, node));
 }
 
 enum { UNREACHED, STUMBLED, FIT };
@@ -155,11 +157,11 @@ uint32_t vacant_n_fit(struct sched *s, const struct run *run)
     return n;
 }
 
-bool vacant_has_untried(struct sched *s, const struct run *run, uint32_t rank)
+bool vacant_has_untried(struct sched *s, struct run *run, uint32_t rank)
 {
     const bool are_ranks = ids_are_ranks(s, run);
     bool has = false;
-    look_at_links(s, run);
+    look_around(s, run);
     for (struct list *at = s->idle.next; !has && at != &s->idle; at = at->next) {
         const struct node *node = list_item(at, struct node, idle);
         has = may_take(run, rank, node, are_ranks) && !is_unreached(run, node) &&
@@ -197,12 +199,26 @@ static struct node *choose(struct sched *s, const struct run *run, uint32_t rank
     return best;
 }
 
+/* Whatever rank it has: it reads them for all. */
+static void choose_home(struct sched *s, const struct run *run, struct choice *choices,
+                        bool are_ranks)
+{
+    const uint32_t rank = run->home_rank;
+    struct node *node = rank < run->job->workers ? node_find(s, run->home.node_id) : NULL;
+    if (node != NULL && choices[rank].former == NULL && may_take(run, rank, node, are_ranks) &&
+        !is_unreached(run, node) && !has_stumbled(s, run, node)) {
+        node->is_chosen = true;
+        choices[rank].node = node;
+    }
+}
+
 /* Who had a rank is nobody else's choice. */
 static void choose_own(struct sched *s, const struct run *run, struct choice *choices,
                        bool are_ranks)
 {
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL;
+        const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL &&
+                           choices[rank].node == NULL;
         struct node *node = wants ? node_find(s, run->members[rank].node_id) : NULL;
         if (node != NULL && may_take(run, rank, node, are_ranks) && !is_unreached(run, node) &&
             !has_stumbled(s, run, node) && !host_is_aside(node->host)) {
@@ -237,7 +253,7 @@ static struct former *ask_former(struct sched *s, struct run *run, uint32_t rank
     struct former *former =
         s->now.mono_ms >= run->not_back_ms ? former_choose_again(s, run, rank) : NULL;
     if (former != NULL) {
-        look_at_links(s, run);
+        look_around(s, run);
     }
     return former;
 }
@@ -297,7 +313,8 @@ static enum choosing choose_all(struct sched *s, struct run *run, struct choice 
     for (uint32_t rank = 0; run->n_formers > 0 && rank < run->job->workers; rank++) {
         choices[rank].former = former_chosen(run, rank);
     }
-    look_at_links(s, run);
+    look_around(s, run);
+    choose_home(s, run, choices, are_ranks);
     choose_own(s, run, choices, are_ranks);
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL &&

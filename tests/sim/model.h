@@ -243,6 +243,9 @@ struct m_job {
     bool spent_at_end;          /* in this event: a loss that others are enough for */
     int64_t round_tardy_at;     /* mono: who hangs in its round is not waited for; SIM_NEVER */
     bool round_was_idle;        /* after the event before this one: no step is left to make in it */
+    bool has_home; /* its checkpoints are on the node that had rank 0 when it last started: */
+    char home[MS_NAME_MAX + 1], home_owner[MS_PRINCIPAL_MAX + 1];
+    bool awaited_home;                   /* ... and were needed, when the round under way began */
     int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
     int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */

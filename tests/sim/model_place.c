@@ -110,6 +110,9 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
     job->spec = malloc(row->spec_bytes + 1);
     memcpy(job->spec, row->spec, row->spec_bytes);
     job->spec_bytes = row->spec_bytes;
+    static const char here[] = "\"checkpoint\":{\"directory\":\"c\"";
+    job->has_home =
+        job->recovery && memmem(job->spec, job->spec_bytes, here, sizeof(here) - 1) != NULL;
     for (size_t i = 0; submitted && i + 1 < m->jobs.n; i++) {
         const struct m_job *other = &m->jobs.at[i];
         if ((other->who == job->who) != (strcmp(other->owner, job->owner) == 0)) {
@@ -200,6 +203,8 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         m_note_way_back(job);
     }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
+        memcpy(job->home, job->ranks[0].node, sizeof(job->home));
+        memcpy(job->home_owner, job->ranks[0].owner, sizeof(job->home_owner));
         job->told = job->ranks[0].ready_step;
         job->ran_before = job->ran_in;
         job->ran_in = row->generation;

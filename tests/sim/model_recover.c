@@ -374,6 +374,32 @@ static bool id_may(const struct model *m, const struct m_job *job, const char *i
     return !are_ranks || !is_number(id, &number) || number == rank;
 }
 
+static bool is_at_home(const struct m_job *job, const char *node_id, const char *owner)
+{
+    return strcmp(node_id, job->home) == 0 &&
+           (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, owner) == 0);
+}
+
+/* Where no process holds the state one rank is for the node with its checkpoints, for half of the
+ * time that it may be vacant; perhaps: its timer may not have been heard yet. */
+static bool awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
+{
+    const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
+    const int64_t at = job->without_at - MS_CANCEL_GRACE_MS + most_ms / 2 + m->stretch -
+                       job->without_stretch + (perhaps ? LATE_MS : 0);
+    const bool is_over =
+        m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
+    bool awaits = job->has_home && job->home[0] != '\0' && m->w->mode == SCHED_STANDING && !is_over;
+    for (uint32_t rank = 0; awaits && rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        awaits = !m_holds(job, rank) && (r->vacant || !is_at_home(job, r->node, r->owner));
+    }
+    for (uint32_t i = 0; awaits && i < job->n_formers; i++) {
+        awaits = !job->formers[i].here;
+    }
+    return awaits;
+}
+
 static bool may_take(const struct model *m, const struct m_job *job, uint32_t rank,
                      const struct m_node *node)
 {
@@ -656,6 +682,7 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     }
     m->placing = job->id;
     m->generation = row->generation;
+    job->awaited_home = awaits_home(m, job, false);
     job->has_pause = m->mono < job->not_before;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].cut_off = m_is_cut_off(job, m_machine(&m->nodes.at[i]));
@@ -706,6 +733,19 @@ static bool is_near_to(const struct m_rank *r, const struct m_node *node)
                                  : strcmp(node->host_name, r->host) == 0;
 }
 
+/* Of the members one is there, or the training would begin anew for nothing. */
+static void judge_home(struct model *m, const struct m_job *job, const Ms__Assign *msg)
+{
+    bool is = !job->awaited_home;
+    for (size_t k = 0; !is && k < msg->n_members; k++) {
+        is = strcmp(msg->members[k]->node_id, job->home) == 0;
+    }
+    if (!is) {
+        sim_fail(m->w, "model: job %llu has lost its state, and no rank of it is on node %s",
+                 (ull)job->id, job->home);
+    }
+}
+
 /* The node that had it, in another process or not, comes before all others. */
 static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank,
                          const Ms__Assign *msg)
@@ -739,7 +779,8 @@ static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
         m_is_aside(m, node, true) || has_stumbled(job, node) || is_unreached(job, node);
     const bool is_near = m_is_unreached(job, r->incarnation) && strcmp(node->id, r->node) != 0 &&
                          is_near_to(r, node);
-    for (size_t i = 0; (is_last || is_near) && i < m->nodes.n; i++) {
+    const bool is_home = job->awaited_home && is_at_home(job, node->id, node->owner);
+    for (size_t i = 0; (is_last || is_near) && !is_home && i < m->nodes.n; i++) {
         const struct m_node *other = &m->nodes.at[i];
         if (is_passed_over(m, job, rank, other, msg) && !is_unreached(job, other) &&
             (is_last || !is_near_to(r, other))) {
@@ -843,6 +884,7 @@ void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg)
         m_judge_member_told(m, job, msg->members[rank], rank);
         if (r->vacant) {
             judge_choice(m, job, rank, msg);
+            judge_home(m, job, msg);
             judge_aside(m, job, rank, msg);
         } else if (strcmp(r->node, node->id) != 0 || r->incarnation != node->incarnation) {
             sim_fail(m->w,
@@ -880,6 +922,8 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
 {
     uint32_t vacant = 0;
     uint32_t idle = 0;
+    const bool awaits = awaits_home(m, job, true);
+    bool is_home = false;
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         bool may_all =
@@ -892,11 +936,12 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
                       (may_take(m, job, rank, node) && id_may(m, job, node->id, rank, true));
         }
         idle += may_all;
+        is_home = is_home || (may_all && is_at_home(job, node->id, node->owner));
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         vacant += job->ranks[rank].vacant && (has_pause || !has_former(m, job, rank));
     }
-    return idle >= vacant;
+    return idle >= vacant && (!awaits || is_home);
 }
 
 /* A full disk may have no room for a large round, or for many in one turn. */

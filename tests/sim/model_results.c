@@ -23,6 +23,9 @@ void m_results_reload(struct m_job *job, const struct sched_job_row *row)
     }
     job->saver = msg != NULL ? msg->saver : 0;
     job->last_step = msg != NULL ? msg->last_step : 0;
+    const Ms__Former *home = msg != NULL ? msg->home : NULL;
+    snprintf(job->home, sizeof(job->home), "%s", home != NULL ? home->node_id : "");
+    snprintf(job->home_owner, sizeof(job->home_owner), "%s", home != NULL ? home->principal : "");
     ms__job_results__free_unpacked(msg, NULL);
 }
 
@@ -145,6 +148,14 @@ void m_judge_end_known(struct model *m, const struct m_job *job, const struct sc
     if (msg == NULL || (job->recovery && has_begun && msg->last_step != job->last_step)) {
         sim_fail(m->w, "model: job %llu has its last step at %llu, and step %llu is stored",
                  (ull)job->id, (ull)job->last_step, msg != NULL ? (ull)msg->last_step : 0);
+    }
+    const Ms__Former *home = msg != NULL ? msg->home : NULL;
+    if (job->has_home && has_begun &&
+        (home == NULL ||
+         (job->state == row->state && (strcmp(home->node_id, job->home) != 0 ||
+                                       strcmp(home->principal, job->home_owner) != 0)))) {
+        sim_fail(m->w, "model: job %llu has its checkpoints on node %s, and node %s is stored",
+                 (ull)job->id, job->home, home != NULL ? home->node_id : "-");
     }
     ms__job_results__free_unpacked(msg, NULL);
 }

@@ -70,6 +70,11 @@ bool op_is_at_rest(const struct world *w, const struct sim_op *op)
 /* ---- questions ----------------------------------------------------------------------------------
  */
 
+/* Checkpoints on the node of rank 0; in a folder of all; none. */
+static const char *const checkpoints[] = {"\"checkpoint\":{\"directory\":\"c\"}", "",
+                                          "\"checkpoint\":{\"directory\":\"/c\"}",
+                                          "\"checkpoint\":null"};
+
 /* Jobs differ in their last byte at least, and are as long as they like. */
 static void ask_submit(struct world *w, struct sim_op *op, uint32_t i)
 {
@@ -81,6 +86,10 @@ static void ask_submit(struct world *w, struct sim_op *op, uint32_t i)
     snprintf(name, sizeof(name), "job-%u", i);
     memset(spec, ' ', op->spec_bytes);
     spec[0] = '{';
+    const char *words = checkpoints[op->key % MS_ARRAY_SIZE(checkpoints)];
+    if (strlen(words) + 3 <= op->spec_bytes) {
+        memcpy(spec + 1, words, strlen(words));
+    }
     spec[op->spec_bytes - 2] = (char)('0' + i);
     spec[op->spec_bytes - 1] = '}';
     msg.job_json.data = (uint8_t *)spec;

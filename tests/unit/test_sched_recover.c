@@ -169,7 +169,8 @@ static const struct {
     {MS_STATE_KEPT, 0, 57, 0, 1, 57,
      "generation 2: begins anew, for no rank has a checkpoint that can be read: steps 1 to 57 are "
      "trained again; it"},
-    {MS_STATE_KEPT, 0, 1, 0, 0, 0, "goes on after step 0; it stood"}, /* whom it was lost with */
+    {MS_STATE_KEPT, 0, 1, 0, 0, 0, /* whom it was lost with */
+     "goes on after step 0, for no rank holds a later one or has a checkpoint of one; it stood"},
     {MS_STATE_KEPT, 56, 57, 0, 0, 0, "goes on after step 56; it stood"},
 };
 

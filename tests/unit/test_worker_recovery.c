@@ -553,8 +553,8 @@ START_TEST(rank_that_could_not_save_and_hears_the_last_word_does_not)
 }
 END_TEST
 
-/* The disk of a folder may have room but once: it is for rank 0, or the last one that is there. That
- * it is one of two the scheduler says, and no other one is here to connect to. */
+/* The disk of a folder may have room but once: it is for rank 0, or the last one that is there.
+ * That it is one of two the scheduler says, and no other one is here to connect to. */
 START_TEST(rank_that_shares_a_folder_leaves_the_weights_to_who_is_there_still)
 {
     static const char alone[] =

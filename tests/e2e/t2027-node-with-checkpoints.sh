@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# t2027-node-with-checkpoints.sh - a job that lost all its ranks waits for the node that has its checkpoints, and goes on from them,
+# though another node is idle; each node has a folder of jobs of its own
+. "$(dirname "$0")/lib.sh"
+LEASE_MS=4000
+. "$(dirname "$0")/standing.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+cat >"$T/job.yaml" <<'YAML'
+name: home
+network: cifar_small
+dataset: {kind: shapes, samples: 320}
+batch_size: 16
+epochs: 1000000
+steps: 1500
+optimizer: {kind: adam, learning_rate: 0.001}
+checkpoint: {prefix: x, every_steps: 20}
+YAML
+
+node() { start_node "$1" --jobs-dir "$T/jobs-$1"; }
+node_of() { # JOB RANK
+    as alice --json show "$1" | python3 -c 'import json, sys
+print([r["node"] for r in json.load(sys.stdin)["ranks"] if r["rank"] == int(sys.argv[1])][0])' "$2"
+}
+saves() { compgen -G "$T/jobs-$1/$2/checkpoints/x-*.json" >/dev/null; } # NODE JOB
+ends_like() { # JOB: all its steps, and those weights
+    status 0 as alice wait --timeout 300 "$1" && [ "$(as alice --json show "$1" | python3 -c 'import json, sys
+print(json.load(sys.stdin)["weights_sha256"])')" = "$undisturbed" ]
+}
+
+ok "certificates are made" make_certificates
+ok "the scheduler starts" start_head
+for n in n1 n2; do node $n; done
+ok "two nodes are idle" wait_for 120 idle 2
+
+# ---- one rank: its process is killed, and the other node would have it
+ok "an undisturbed job ends" status 0 as alice wait --timeout 300 "$(as alice submit -n 1 "$T/job.yaml")"
+undisturbed=$(as alice --json show 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
+ok "a job is submitted" [ "$(as alice submit -n 1 "$T/job.yaml")" = 2 ]
+ok "it is placed" wait_for 120 in_state 2 RUNNING
+home=$(node_of 2 0)
+ok "it has saved a checkpoint" wait_for 120 saves "$home" 2
+kill -KILL "${pid_of[$home]}"
+reap "$home"
+ok "the job waits for that node, and says so" wait_for 60 says "the checkpoints are on node $home" as alice show 2
+ok "the other one is idle" idle 1
+node "$home"
+ok "it goes on from there" wait_for 120 says "goes on from the checkpoint of step" as alice events 2
+ok "and has the weights of the undisturbed one" ends_like 2
+
+# ---- two ranks of three nodes are told to leave: rank 0 saves what it holds
+node n3
+ok "three nodes are idle" wait_for 120 idle 3
+undisturbed=
+ok "an undisturbed job of two ends" status 0 as alice wait --timeout 300 "$(as alice submit -n 2 "$T/job.yaml")"
+undisturbed=$(as alice --json show 3 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
+ok "another one is submitted" [ "$(as alice submit -n 2 "$T/job.yaml")" = 4 ]
+ok "it is placed" wait_for 120 in_state 4 RUNNING
+home=$(node_of 4 0)
+other=$(node_of 4 1)
+ok "it has saved a checkpoint" wait_for 120 saves "$home" 4
+kill -TERM "${pid_of[$home]}" "${pid_of[$other]}"
+reap "$home"
+reap "$other"
+ok "the job waits for the node of rank 0" wait_for 60 says "the checkpoints are on node $home" as alice show 4
+node "$other"
+ok "whoever else is idle" wait_for 120 idle_or_busy 2
+node "$home"
+ok "it goes on from the step at which they left" wait_for 120 says "goes on from the checkpoint of step" as alice events 4
+ok "and has the weights of the undisturbed one" ends_like 4
+finish

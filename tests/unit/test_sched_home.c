@@ -1,0 +1,262 @@
+/* test_sched_home.c - the node with the checkpoints of a job that lost all its ranks */
+#include "tests/unit/sched_recover_case.h"
+
+enum { TOPO_MS = 100000, WAIT_MS = TOPO_MS / 2 };
+
+static const char here[] = "{\"checkpoint\":{\"directory\":\"checkpoints\",\"every_steps\":100}}";
+
+static void submit_with(const char *spec, uint32_t ranks)
+{
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(ranks);
+    msg.recovery = 1;
+    msg.job_json.data = (uint8_t *)spec;
+    msg.job_json.len = strlen(spec);
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_SUBMITTED));
+}
+
+/* On nodes w0, w1, ...; and one more is idle. */
+static uint64_t running_with(const char *spec, uint32_t ranks)
+{
+    start_for(SCHED_STANDING, 0, TOPO_MS);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        char id[8];
+        snprintf(id, sizeof(id), "w%u", rank);
+        conns[rank] = fix_register(id, 1 + rank);
+    }
+    submit_with(spec, ranks);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, ranks, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    progress(1, 250);
+    fix_job_is(1, "RUNNING", "");
+    return spare;
+}
+
+static void beat_spare_for(uint64_t spare, int64_t ms)
+{
+    for (int64_t at = 0; at < ms; at += FIX_LEASE_MS / 2) {
+        fix_beat(spare);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+}
+
+static const char awaits[] = "no process holds the state any more, and the checkpoints are on node "
+                             "w0: waits for it, ";
+
+START_TEST(a_job_whose_last_rank_is_lost_waits_for_the_node_with_its_checkpoints)
+{
+    const uint64_t spare = running_with(here, 1);
+    fix_close(conns[0]);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", awaits);
+    beat_spare_for(spare, WAIT_MS / 2);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    conns[0] = fix_register("w0", 2);
+    (void)assigned(0, 2);
+}
+END_TEST
+
+START_TEST(as_long_as_it_may_come_back)
+{
+    const uint64_t spare = running_with(here, 1);
+    fix_close(conns[0]);
+    fix_job_is(1, "RECOVERING", "waits for it, 50 s more at the most, before another node begins");
+    beat_spare_for(spare, WAIT_MS - FIX_LEASE_MS / 2);
+    fix_beat(spare);
+    fix_pass(FIX_LEASE_MS / 2 - 1);
+    fix_job_is(1, "RECOVERING", "1 s more at the most");
+    fix_pass(1);
+    conns[0] = spare;
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* A folder of all nodes, and none: whoever takes it reads the same. */
+START_TEST(where_any_node_has_them_any_node_is_as_good)
+{
+    static const char *const specs[] = {
+        "{\"checkpoint\":{\"directory\":\"/shared/c\",\"every_steps\":100}}",
+        "{\"checkpoint\":null}", "{}",
+        "{\"name\":\"\\\"checkpoint\\\":{\\\"directory\\\":\\\"c\\\"}\"}"};
+    const uint64_t spare = running_with(specs[_i], 1);
+    fix_close(conns[0]);
+    conns[0] = spare;
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* Rank 0 left before the others, so that another node had its rank, and nothing of it yet. */
+START_TEST(they_are_on_the_node_that_had_rank_0_when_the_job_last_started)
+{
+    const uint64_t spare = running_with(here, 2);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN)); /* rank 0 is its */
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", awaits);
+    conns[1] = fix_register("w1", 12);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    conns[1] = fix_register("w0", 11);
+    (void)assigned(1, 3);
+    conns[0] = spare;
+    (void)assigned(0, 3);
+}
+END_TEST
+
+/* It was given the place of another one, for it reads them for all, and is lost with that. */
+START_TEST(a_rank_that_it_had_since_is_not_waited_for_twice)
+{
+    const uint64_t spare = running_with(here, 2);
+    fix_close(conns[0]);
+    fix_close(conns[1]); /* rank 0 is the spare's */
+    conns[1] = fix_register("w0", 11);
+    (void)assigned(1, 3);
+    fix_close(conns[1]);
+    fix_close(spare);
+    fix_job_is(1, "RECOVERING", awaits);
+    conns[0] = fix_register("spare", 91);
+    conns[1] = fix_register("w0", 12);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+}
+END_TEST
+
+/* ... where they are from then on. */
+START_TEST(a_rank_0_that_started_elsewhere_has_them_there)
+{
+    const uint64_t spare = running_with(here, 2);
+    fix_close(conns[0]);
+    conns[0] = spare;
+    (void)assigned(0, 2);
+    all_ready_at(2, 2, 250);
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "the checkpoints are on node spare: waits for it");
+}
+END_TEST
+
+START_TEST(while_another_rank_holds_the_state_nobody_waits)
+{
+    const uint64_t spare = running_with(here, 2);
+    fix_close(conns[0]);
+    conns[0] = spare;
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* Nor while a process keeps it whose rank another one had. */
+START_TEST(when_all_are_lost_the_others_are_filled_with_it)
+{
+    const uint64_t spare = running_with(here, 2);
+    fix_close(conns[1]);
+    fix_close(conns[0]); /* the spare had rank 1, and nothing yet */
+    fix_job_is(1, "RECOVERING", awaits);
+    conns[0] = fix_register("w0", 3);
+    (void)assigned(0, 3);
+    conns[1] = spare;
+    (void)assigned(1, 3);
+}
+END_TEST
+
+/* It was lost with two processes in an hour; where else are they? */
+START_TEST(a_host_that_is_set_aside_is_home_all_the_same)
+{
+    const uint64_t spare = running_with(here, 1);
+    for (uint64_t generation = 2; generation <= 4; generation++) {
+        fix_close(conns[0]);
+        ck_assert(generation != 3 || fix_logged("host.set_aside"));
+        ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+        conns[0] = fix_register("w0", 10 + generation);
+        (void)assigned(0, generation);
+        all_ready_at(generation, 1, 200 + generation);
+        progress(generation, 300 + 10 * generation);
+    }
+}
+END_TEST
+
+/* Its name alone is anybody's. */
+START_TEST(another_ones_node_of_that_name_is_not_it)
+{
+    (void)running_with(here, 1);
+    fix_close(conns[0]);
+    const uint64_t other = fix_open(MS_ROLE_WORKER, "another-certificate");
+    Ms__Register msg = fix_node("w0", 7);
+    fix_say(other, MS_MSG_REGISTER, &msg.base);
+    ck_assert_ptr_null(fix_heard(other, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", awaits);
+}
+END_TEST
+
+/* A newcomer at home that ends before it is ready buys no time. */
+START_TEST(its_time_begins_with_the_loss_of_who_held_the_state)
+{
+    const uint64_t spare = running_with(here, 1);
+    fix_close(conns[0]);
+    beat_spare_for(spare, WAIT_MS / 2);
+    conns[0] = fix_register("w0", 2);
+    (void)assigned(0, 2);
+    fix_close(conns[0]);
+    fix_job_is(1, "RECOVERING", "waits for it, 25 s more at the most");
+    beat_spare_for(spare, WAIT_MS / 2);
+    conns[0] = spare;
+    (void)assigned(0, 3);
+}
+END_TEST
+
+START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    cfg.topo_timeout_ms = TOPO_MS;
+    fix_create(&cfg);
+    struct sched_plan_row plan = {.text = FIX_PLAN, .bytes = strlen(FIX_PLAN)};
+    snprintf(plan.sha256, sizeof(plan.sha256), "%s", fix_digest(FIX_PLAN));
+    ck_ms_ok(sched_load_plan(fix.s, &plan, err));
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    row.workers = 1;
+    row.spec = (const uint8_t *)here;
+    row.spec_bytes = strlen(here);
+    Ms__JobResults results = MS__JOB_RESULTS__INIT;
+    Ms__Former home = MS__FORMER__INIT;
+    uint8_t bytes[64];
+    home.node_id = (char *)"w0";
+    results.home = &home;
+    row.results = bytes;
+    row.results_bytes = ms__job_results__pack(&results, bytes);
+    snprintf(row.plan, sizeof(row.plan), "%s", plan.sha256);
+    row.plan_text = FIX_PLAN;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    struct sched_member_row member = member_row(1, 0);
+    ck_ms_ok(sched_load_member(fix.s, &member, err));
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    const uint64_t spare = fix_register("spare", 90);
+    beat_spare_for(spare, WAIT_MS / 2);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", "the checkpoints are on node w0");
+    conns[0] = fix_register("w0", 77);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sched_home");
+    TCase *t = tcase_create("home");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, a_job_whose_last_rank_is_lost_waits_for_the_node_with_its_checkpoints);
+    tcase_add_test(t, as_long_as_it_may_come_back);
+    tcase_add_loop_test(t, where_any_node_has_them_any_node_is_as_good, 0, 4);
+    tcase_add_test(t, they_are_on_the_node_that_had_rank_0_when_the_job_last_started);
+    tcase_add_test(t, a_rank_that_it_had_since_is_not_waited_for_twice);
+    tcase_add_test(t, a_rank_0_that_started_elsewhere_has_them_there);
+    tcase_add_test(t, while_another_rank_holds_the_state_nobody_waits);
+    tcase_add_test(t, when_all_are_lost_the_others_are_filled_with_it);
+    tcase_add_test(t, a_host_that_is_set_aside_is_home_all_the_same);
+    tcase_add_test(t, another_ones_node_of_that_name_is_not_it);
+    tcase_add_test(t, its_time_begins_with_the_loss_of_who_held_the_state);
+    tcase_add_test(t, a_restart_of_the_scheduler_knows_where_they_are);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}
