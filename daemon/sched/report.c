@@ -616,7 +616,9 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
             if (!run->stands_still && !has_not_heard) {
                 stall_is_over(run);
             }
-            event_of_job(s, "job.adopted", job, "all its nodes are back",
+            event_of_job(s, "job.adopted", job,
+                         run->n_in[RANK_LOST] > 0 ? "all that are left of its nodes are back"
+                                                  : "all its nodes are back",
                          event_number(s, "generation", job->generation));
             emit_log(s, MS_LOG_NOTICE, "job.adopted job=%llu generation=%llu",
                      (unsigned long long)job->id, (unsigned long long)job->generation);

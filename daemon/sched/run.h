@@ -37,7 +37,7 @@ struct member {
     bool has_state;     /* ... and was started: it holds the state of the training */
     bool may_save;      /* it is over and ended well: it can still save what it holds */
     bool saving;        /* ... and was asked to, after its end, and has not answered */
-    bool is_complete;   /* ... and saved what it had to; known of one that is lost since, too */
+    bool is_complete;   /* ... and saved what it had to */
     bool is_placeless;  /* ... and has no run directory to save in */
     bool passed_over;   /* it is not over, and nobody waits for it any more: its disk may hang */
     bool said_well;     /* it ended well before a round that is due; its hold has_said */
