@@ -4,8 +4,9 @@
  * absolute path, which is taken for that of one folder of all nodes. While a process holds the
  * state they are of no account. Where none does, the job goes on from the newest one that a rank
  * can read: so one of its ranks is for the node that had rank 0 when it last started, as long as
- * that may come back, and only then for another one, on which the training may begin anew. Dynamic
- * clusters have no nodes to spare, and those of a run are on one host. */
+ * that may come back, and only then for another one, on which the training may begin anew. Where
+ * it is back, and the job lacks other nodes, the queue waits, too. Dynamic clusters have no nodes
+ * to spare, and those of a run are on one host. */
 #include "daemon/sched/state.h"
 
 #include <string.h>
@@ -67,6 +68,13 @@ uint32_t home_rank(const struct sched *s, const struct run *run)
 bool home_is(const struct run *run, const struct node *node)
 {
     return is_home_of(run, node->info.node_id, node->info.principal);
+}
+
+bool home_is_kept(const struct sched *s, const struct run *run)
+{
+    const struct node *node = node_find(s, run->home.node_id);
+    return node != NULL && vacant_can_serve(run, node) && home_is(run, node) &&
+           home_rank(s, run) < run->job->workers;
 }
 
 const char *home_words(struct sched *s, const struct run *run)

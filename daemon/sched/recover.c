@@ -546,7 +546,7 @@ bool recover_wants_nodes(const struct sched *s)
         const struct run *run = list_item(at, struct run, recovering);
         const bool wants = timer_is_armed(&run->round) && /* until it was looked at, too */
                            run->round.at_ms <= run->wants_until_ms;
-        if (wants && recover_n_vacant(run) > 0) {
+        if ((wants || home_is_kept(s, run)) && recover_n_vacant(run) > 0) {
             return true;
         }
     }

@@ -359,6 +359,7 @@ void home_note(struct run *run);                      /* it starts */
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
+bool home_is_kept(const struct sched *s, const struct run *run); /* it is idle, and no job's */
 int64_t home_until_ms(const struct sched *s, const struct run *run);
 const char *home_words(struct sched *s, const struct run *run); /* while it is awaited */
 

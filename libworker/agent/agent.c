@@ -91,6 +91,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     (void)n;
     if (atomic_exchange(&agent->leaving, 0)) {
         struct agent_order order = {.kind = AGENT_LEAVE};
+        agent->has_left = 1;
         agent_give(agent, &order);
     }
     if (atomic_exchange(&agent->holds, 0)) {

@@ -41,6 +41,7 @@ struct agent {
     struct line line;
     int64_t noise_log_ms; /* handlers.c: last line about a frame that we do not want */
     unsigned noise;
+    int has_left; /* told to: it takes no rank any more, which is no failure of the job's */
     char ended_by[MS_TEXT_MAX + 1]; /* why the last rank was told to end; "": it was not */
     char status[2 * MS_TEXT_MAX];   /* that the service manager was told last */
 };

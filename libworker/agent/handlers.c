@@ -151,7 +151,8 @@ static void decline(struct agent *agent, const Ms__Assign *assign, const struct 
     done.job = assign->job;
     done.generation = assign->generation;
     done.rank = assign->rank;
-    done.code = ms_err_code(why);
+    done.code = agent->has_left ? MS_E_CANCELLED : ms_err_code(why);
+    done.leaving = agent->has_left;
     done.text = text;
     done.weights_sha256 = done.plan_sha256 = done.log_path = weights;
     note_noise(agent, "agent.assign_declined", text);
@@ -199,10 +200,10 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
         grace_begin_superseded(agent, &before);
     } else if (rc < 0) {
         hand_put_back(&agent->hand, &before);
-        (void)ms_fail(&why, MS_E_FULL,
-                      "rank %u of job %" PRIu64
-                      " was declined: this node ends, or another rank waits on it already%s%.200s",
+        (void)ms_fail(&why, MS_E_FULL, "rank %u of job %" PRIu64 " was declined: %s%s%.200s",
                       assign->rank, assign->job,
+                      agent->has_left ? "its worker was asked to end"
+                                      : "this node ends, or another rank waits on it already",
                       agent->ended_by[0] != '\0' ? "; it was told to end: " : "", agent->ended_by);
         decline(agent, assign, &why);
         ms_wire_free(msg);

@@ -1137,6 +1137,8 @@ MUTANTS = [
      "... for it is not stored"),
     ("home_taken_by_its_neighbour", C + "vacant.c", "(rank != run->home_rank || home_is(run, node));", "true;",
      "another node takes the rank that is for it"),
+    ("home_is_given_to_the_queue", C + "recover.c", "if ((wants || home_is_kept(s, run)) &&", "if (wants &&",
+     "a job of the queue takes it while its own lacks other nodes"),
     ("home_is_last_to_be_asked", C + "vacant.c", "choose_home(s, run, choices, are_ranks);", "",
      "it takes a rank that was its own since, and the one that is for it waits for it"),
     ("state_without_a_digest", C + "report.c", "if (job->recovery) { return emit_text(s, \"rank %u says no digest", "if (false) { return emit_text(s, \"rank %u says no digest",

@@ -30,6 +30,57 @@ bool m_has_vacant(const struct m_job *job)
     return has;
 }
 
+static bool is_at_home(const struct m_job *job, const char *node_id, const char *owner)
+{
+    return strcmp(node_id, job->home) == 0 &&
+           (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, owner) == 0);
+}
+
+/* Where no process holds the state one rank is for the node with its checkpoints, for half of the
+ * time that it may be vacant; perhaps: its timer may not have been heard yet. */
+static bool awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
+{
+    const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
+    const int64_t at = job->without_at - MS_CANCEL_GRACE_MS + most_ms / 2 + m->stretch -
+                       job->without_stretch + (perhaps ? LATE_MS : 0);
+    const bool is_over =
+        m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
+    bool awaits = job->has_home && job->home[0] != '\0' && m->w->mode == SCHED_STANDING && !is_over;
+    for (uint32_t rank = 0; awaits && rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        awaits = !m_holds(job, rank) && (r->vacant || !is_at_home(job, r->node, r->owner));
+    }
+    for (uint32_t i = 0; awaits && i < job->n_formers; i++) {
+        awaits = !job->formers[i].here;
+    }
+    return awaits;
+}
+
+static bool unfit_are_due(const struct model *m, const struct m_job *job)
+{
+    return m->event->kind == SCHED_EV_TIME && job->n_unfit > 0 &&
+           m->mono >= job->unfit_at + MS_UNFIT_MS;
+}
+
+static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation)
+{
+    bool was = false;
+    for (uint32_t i = 0; i < job->n_unfit && i < MS_UNFIT_MAX; i++) {
+        was = was || job->unfit[i] == incarnation;
+    }
+    return was && !unfit_are_due(m, job);
+}
+
+/* It is back, and the job lacks others: nobody else takes it. */
+static bool keeps_home(const struct model *m, const struct m_job *job, bool perhaps)
+{
+    const struct m_node *node = m_node_find((struct model *)m, job->home);
+    const enum m_pause pause = node != NULL ? m_pause_of(m, node) : M_PAUSED;
+    return node != NULL && m_is_idle(node) && is_at_home(job, node->id, node->owner) &&
+           (perhaps ? pause != M_PAUSED : pause == M_NOT_PAUSED) && m_knows_plans(node) &&
+           (perhaps || !was_unfit(m, job, node->incarnation)) && awaits_home(m, job, perhaps);
+}
+
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps)
 {
     bool wants = false;
@@ -41,8 +92,8 @@ bool m_recovery_wants_nodes(const struct model *m, bool perhaps)
         const bool in_time =
             m->mono < until ||
             (perhaps && (m->mono <= m->busy_until || m->event->kind != SCHED_EV_TIME));
-        wants = wants || (!job->dropped && m_is_placed(job) && job->round_due && in_time &&
-                          m_has_vacant(job));
+        wants = wants || (!job->dropped && m_is_placed(job) && job->round_due &&
+                          (in_time || keeps_home(m, job, perhaps)) && m_has_vacant(job));
     }
     return wants;
 }
@@ -139,21 +190,6 @@ static void note_unfit(struct model *m, struct m_job *job, uint64_t incarnation)
 {
     job->unfit_at = job->n_unfit == 0 ? m->mono : job->unfit_at;
     job->unfit[job->n_unfit++ % MS_UNFIT_MAX] = incarnation;
-}
-
-static bool unfit_are_due(const struct model *m, const struct m_job *job)
-{
-    return m->event->kind == SCHED_EV_TIME && job->n_unfit > 0 &&
-           m->mono >= job->unfit_at + MS_UNFIT_MS;
-}
-
-static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation)
-{
-    bool was = false;
-    for (uint32_t i = 0; i < job->n_unfit && i < MS_UNFIT_MAX; i++) {
-        was = was || job->unfit[i] == incarnation;
-    }
-    return was && !unfit_are_due(m, job);
 }
 
 /* Of two pauses the longer one. */
@@ -372,32 +408,6 @@ static bool id_may(const struct model *m, const struct m_job *job, const char *i
         are_ranks = is_rank(job->ranks[i].node, i) || (with_formers && may_be_again(job, i));
     }
     return !are_ranks || !is_number(id, &number) || number == rank;
-}
-
-static bool is_at_home(const struct m_job *job, const char *node_id, const char *owner)
-{
-    return strcmp(node_id, job->home) == 0 &&
-           (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, owner) == 0);
-}
-
-/* Where no process holds the state one rank is for the node with its checkpoints, for half of the
- * time that it may be vacant; perhaps: its timer may not have been heard yet. */
-static bool awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
-{
-    const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
-    const int64_t at = job->without_at - MS_CANCEL_GRACE_MS + most_ms / 2 + m->stretch -
-                       job->without_stretch + (perhaps ? LATE_MS : 0);
-    const bool is_over =
-        m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
-    bool awaits = job->has_home && job->home[0] != '\0' && m->w->mode == SCHED_STANDING && !is_over;
-    for (uint32_t rank = 0; awaits && rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        awaits = !m_holds(job, rank) && (r->vacant || !is_at_home(job, r->node, r->owner));
-    }
-    for (uint32_t i = 0; awaits && i < job->n_formers; i++) {
-        awaits = !job->formers[i].here;
-    }
-    return awaits;
 }
 
 static bool may_take(const struct model *m, const struct m_job *job, uint32_t rank,
@@ -746,7 +756,7 @@ static void judge_home(struct model *m, const struct m_job *job, const Ms__Assig
     }
 }
 
-/* The node that had it, in another process or not, comes before all others. */
+/* The node that had it, in another process or not, comes before all others but the job's home. */
 static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank,
                          const Ms__Assign *msg)
 {
@@ -761,7 +771,8 @@ static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which may not take it", rank,
                  (ull)job->id, node->id);
     }
-    if (own != NULL && own != node && !is_unreached(job, own) &&
+    const bool is_home = job->awaited_home && is_at_home(job, node->id, node->owner);
+    if (own != NULL && own != node && !is_home && !is_unreached(job, own) &&
         is_passed_over(m, job, rank, own, msg)) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and its own node %s is idle",
                  rank, (ull)job->id, node->id, own->id);

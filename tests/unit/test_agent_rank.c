@@ -322,6 +322,31 @@ START_TEST(a_third_assign_is_declined_in_words)
 }
 END_TEST
 
+/* It is no failure of the job: others have the rank, and what this process holds. */
+START_TEST(one_that_comes_to_a_process_that_was_asked_to_end_is_told_that)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+    until(&desk, desk.n_registers == 1);
+    agent_leave(agent);
+    ck_assert_int_eq(next(&desk).kind, AGENT_LEAVE);
+    send_assign_of(&desk, 5);
+    send_assign_of(&desk, 6);
+    send_assign_of(&desk, 7);
+    until(&desk, desk.n_done >= 1);
+
+    ck_assert_int_eq(desk.done[0].code, MS_E_CANCELLED);
+    ck_assert_int_eq(desk.done[0].leaving, 1);
+    ck_assert_ptr_nonnull(strstr(desk.done[0].text, "its worker was asked to end"));
+    for (uint64_t generation = 5; generation <= 6; generation++) {
+        struct agent_order order = next(&desk);
+        ms_wire_free(&order.assign->base);
+    }
+    let_go(&desk, agent);
+}
+END_TEST
+
 /* Ready at once for whatever comes, until it is asked to leave. */
 static void *fast_trainer(void *arg)
 {
@@ -622,6 +647,7 @@ int main(void)
     tcase_add_test(tc, an_assign_that_contradicts_itself_is_declined_before_anything_is_taken);
     tcase_add_test(tc, the_service_manager_hears_what_the_node_does_now);
     tcase_add_test(tc, a_third_assign_is_declined_in_words);
+    tcase_add_test(tc, one_that_comes_to_a_process_that_was_asked_to_end_is_told_that);
     tcase_add_test(tc, the_first_word_of_a_rank_is_heard_however_fast_it_comes);
     tcase_add_test(tc, the_end_of_a_rank_that_crosses_its_stop_is_heard);
     tcase_add_test(tc, what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept);

@@ -121,6 +121,32 @@ START_TEST(a_rank_that_it_had_since_is_not_waited_for_twice)
 }
 END_TEST
 
+/* ... and is there before the other ranks' nodes: nobody else takes it meanwhile. */
+START_TEST(it_is_kept_for_its_job_while_that_lacks_other_nodes)
+{
+    start_for(SCHED_STANDING, 0, TOPO_MS);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit_with(here, 2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 2, 0);
+    ck_assert_uint_eq(fix_submit(1, 0), 2);
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 11);
+    beat_spare_for(conns[0], 4 * FIX_LEASE_MS);
+    fix_job_is(2, "QUEUED", "waits behind a job that lost ranks");
+    conns[1] = fix_register("w1", 12);
+    (void)assigned(0, 2);
+
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 21);
+    beat_spare_for(conns[0], WAIT_MS);
+    fix_job_is(2, "PLACING", "waits for rank 0"); /* but only as long as it is waited for */
+}
+END_TEST
+
 /* ... where they are from then on. */
 START_TEST(a_rank_0_that_started_elsewhere_has_them_there)
 {
@@ -250,6 +276,7 @@ int main(void)
     tcase_add_loop_test(t, where_any_node_has_them_any_node_is_as_good, 0, 4);
     tcase_add_test(t, they_are_on_the_node_that_had_rank_0_when_the_job_last_started);
     tcase_add_test(t, a_rank_that_it_had_since_is_not_waited_for_twice);
+    tcase_add_test(t, it_is_kept_for_its_job_while_that_lacks_other_nodes);
     tcase_add_test(t, a_rank_0_that_started_elsewhere_has_them_there);
     tcase_add_test(t, while_another_rank_holds_the_state_nobody_waits);
     tcase_add_test(t, when_all_are_lost_the_others_are_filled_with_it);
