@@ -108,7 +108,7 @@ static const char *begin_line(const struct cli_comeback *c, const Ms__JobInfo *j
 }
 
 /* Ranks say where they begin. What was reported as progress may be of a moment before, and ahead of
- * a checkpoint from which all of them began. Of ranks that train for themselves it is rank 0's. */
+ * a checkpoint from which all of them began. */
 static uint64_t step_from(const Ms__JobInfo *job)
 {
     uint64_t step = 0;

@@ -36,10 +36,9 @@ const char *cli_comeback_line(struct cli_comeback *comeback, const Ms__JobInfo *
  * 0: something was. */
 uint64_t cli_comeback_step(const Ms__JobInfo *job);
 
-/* "3 times (4 ranks lost, 2.10 s)", with ", each rank from its own step" where ranks train for
- * themselves, "1 rank lost, stands still for 30.0 s", "at least" where a scheduler that was gone
- * did not see it begin; NULL: no rank was ever lost. still: of one that has ended, and then counted
- * and said, "it stood still to the end"; NULL: not known. */
+/* "3 times (4 ranks lost, 2.10 s)", "1 rank lost, stands still for 30.0 s", "at least" where a
+ * scheduler that was gone did not see it begin; NULL: no rank was ever lost. still: of one that has
+ * ended, and then counted and said, "it stood still to the end"; NULL: not known. */
 const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job,
                              const struct cli_still *still);
 

@@ -318,8 +318,9 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     row->seconds = job->seconds;
     ms_text_copy(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
     ms_text_copy(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
-    if (job->run != NULL && (job_is_ended(job) || job->run->n_ranks_lost > 0 ||
-                             job->run->n_evals > 0 || last_is_known(job->run) || job->has_home)) {
+    if (job->run != NULL &&
+        (job_is_ended(job) || job->run->n_ranks_lost > 0 || job->run->n_evals > 0 ||
+         last_is_known(job->run) || job->run->home.step > 0)) {
         results_pack(s, job->run, row);
     }
     if (job->run != NULL && job->run->cancelling) {

@@ -3,10 +3,15 @@
  * Rank 0 writes them on its own node, into the run directory there, unless their folder has an
  * absolute path, which is taken for that of one folder of all nodes. While a process holds the
  * state they are of no account. Where none does, the job goes on from the newest one that a rank
- * can read: so one of its ranks is for the node that had rank 0 when it last started, as long as
- * that may come back, and only then for another one, on which the training may begin anew. Where
- * it is back, and the job lacks other nodes, the queue waits, too. Dynamic clusters have no nodes
- * to spare, and those of a run are on one host. */
+ * can read: so one of its ranks is for the node with the newest that is known of, or for one with
+ * the same folder, as long as that may come back. Only then is it for another one, and the training
+ * may begin anew; what is on the node that never came is forgotten. Where it is back, and the job
+ * lacks other nodes, the queue waits, too.
+ *
+ *     rank 0 tells of one (Progress), newer than the one that is known    its node is home
+ *     ... is told to leave, and holds the state                           it saves that: likewise
+ *
+ * Dynamic clusters have no nodes to spare, and those of a run are on one host. */
 #include "daemon/sched/state.h"
 
 #include <string.h>
@@ -20,11 +25,26 @@ bool home_is_named(const uint8_t *spec, size_t size)
     return path != NULL && path < spec + size && *path != '/';
 }
 
-void home_note(struct run *run)
+void home_note(struct sched *s, struct run *run, uint64_t step)
 {
     const struct member *first = &run->members[0];
-    ms_text_copy(run->home.node_id, sizeof(run->home.node_id), first->node_id);
-    ms_text_copy(run->home.principal, sizeof(run->home.principal), first->principal);
+    if (!run->job->has_home || !s->mode->places_anew || step <= run->home.step ||
+        first->hold == NULL) {
+        return;
+    }
+    const struct node_info *node = &first->hold->node->info;
+    if (strcmp(run->home.node_id, node->node_id) != 0) { /* of one node it is enough that it is */
+        results_changed(s, run);
+    }
+    ms_text_copy(run->home.node_id, sizeof(run->home.node_id), node->node_id);
+    ms_text_copy(run->home.principal, sizeof(run->home.principal), node->principal);
+    run->home.folder = node->jobs_folder;
+    run->home.step = step;
+}
+
+void home_start(struct run *run, uint64_t step)
+{
+    run->home.step = step < run->home.step ? step : run->home.step; /* no rank could read it */
 }
 
 int64_t home_until_ms(const struct sched *s, const struct run *run)
@@ -34,10 +54,11 @@ int64_t home_until_ms(const struct sched *s, const struct run *run)
     return run->lost_ms + most_ms / 2;
 }
 
-static bool is_home_of(const struct run *run, const char *node_id, const char *principal)
+bool home_is(const struct run *run, const struct node *node)
 {
-    return strcmp(node_id, run->home.node_id) == 0 &&
-           !principal_is_anothers(run->home.principal, principal);
+    return (strcmp(node->info.node_id, run->home.node_id) == 0 &&
+            !principal_is_anothers(run->home.principal, node->info.principal)) ||
+           (run->home.folder != 0 && node->info.jobs_folder == run->home.folder);
 }
 
 /* A process holds the state, or one is at home, and reads it there. */
@@ -45,9 +66,8 @@ static bool is_held(const struct run *run)
 {
     bool is = formers_here(run) > 0;
     for (uint32_t rank = 0; !is && rank < run->job->workers; rank++) {
-        const struct member *member = &run->members[rank];
-        is = run_holds_state(run, rank) ||
-             (member->hold != NULL && is_home_of(run, member->node_id, member->principal));
+        const struct hold *hold = run->members[rank].hold;
+        is = run_holds_state(run, rank) || (hold != NULL && home_is(run, hold->node));
     }
     return is;
 }
@@ -55,8 +75,8 @@ static bool is_held(const struct run *run)
 uint32_t home_rank(const struct sched *s, const struct run *run)
 {
     uint32_t rank = 0;
-    if (!run->job->has_home || !s->mode->places_anew || run->home.node_id[0] == '\0' ||
-        s->now.mono_ms >= home_until_ms(s, run) || is_held(run)) {
+    if (run->home.step == 0 || !s->mode->places_anew || s->now.mono_ms >= home_until_ms(s, run) ||
+        is_held(run)) {
         return MS_WORKERS_MAX;
     }
     while (rank < run->job->workers && run->members[rank].hold != NULL) {
@@ -65,23 +85,37 @@ uint32_t home_rank(const struct sched *s, const struct run *run)
     return rank < run->job->workers ? rank : MS_WORKERS_MAX;
 }
 
-bool home_is(const struct run *run, const struct node *node)
+void home_settle(struct sched *s, struct run *run)
 {
-    return is_home_of(run, node->info.node_id, node->info.principal);
+    if (run->home.step > 0 && !is_held(run)) {
+        emit_log(s, MS_LOG_WARNING,
+                 "job.checkpoints_given_up job=%llu node=%s step=%llu: it did not come back",
+                 (unsigned long long)run->job->id, emit_quote(s, run->home.node_id),
+                 (unsigned long long)run->home.step);
+        memset(&run->home, 0, sizeof(run->home));
+    }
 }
 
 bool home_is_kept(const struct sched *s, const struct run *run)
 {
-    const struct node *node = node_find(s, run->home.node_id);
-    return node != NULL && vacant_can_serve(run, node) && home_is(run, node) &&
-           home_rank(s, run) < run->job->workers;
+    bool is = false;
+    if (home_rank(s, run) == MS_WORKERS_MAX) {
+        return false;
+    }
+    for (const struct list *at = s->idle.next; !is && at != &s->idle; at = at->next) {
+        const struct node *node = list_item(at, const struct node, idle);
+        is = node_is_idle(node) && node_knows_plans(node) && home_is(run, node);
+    }
+    return is;
 }
 
 const char *home_words(struct sched *s, const struct run *run)
 {
     const int64_t left_ms = home_until_ms(s, run) - s->now.mono_ms;
     return emit_text(s,
-                     "no process holds the state any more, and the checkpoints are on node %s: "
-                     "waits for it, %lld s more at the most, before another node begins anew. ",
-                     run->home.node_id, (long long)((left_ms + 999) / 1000));
+                     "waits for node %s, which has the checkpoint of step %llu: no process holds "
+                     "the state any more. In %lld s another node takes its place, and may begin "
+                     "anew. ",
+                     run->home.node_id, (unsigned long long)run->home.step,
+                     (long long)((left_ms + 999) / 1000));
 }

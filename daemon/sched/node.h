@@ -30,6 +30,7 @@ struct node_info {
     uint32_t uid, cores, pid;
     uint32_t level; /* which messages its release knows (proto/wire.h) */
     uint64_t memory_bytes;
+    uint64_t jobs_folder; /* equal: the same one; 0: not known */
     bool has_offer;
     Ms__Offer offer; /* as it came, for other ranks of its jobs; its CPUs are these: */
     uint8_t cpuset[MS_CPUSET_BYTES];

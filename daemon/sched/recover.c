@@ -184,7 +184,9 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, bool w
 {
     struct run *run = job->run;
     const int64_t since_ms = stall_since_ms(s, run, was_there);
-    const bool is_timed = run->stands_still && run->met_unfit; /* who cannot serve buys no time */
+    const bool is_loss = text[0] != '\0' && !was_newcomer; /* of one that held the state */
+    const bool is_timed =                                  /* who cannot serve buys no time */
+        run->stands_still && run->met_unfit && !is_loss;
     complaint_forget(s, run);
     if (job->state == JOB_RUNNING) {
         job_set(s, job, JOB_ON_LOSS, text, "");
@@ -450,6 +452,7 @@ static void begin_round(struct sched *s, struct job *job)
     const char *facts = NULL;
     list_remove(&run->recovering);
     save_forget(s, run);
+    home_settle(s, run);
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);

@@ -34,6 +34,7 @@ static void info_read(struct node_info *info, const struct conn *conn, const Ms_
     info->pid = msg->pid;
     info->level = msg->level;
     info->memory_bytes = msg->memory_bytes;
+    info->jobs_folder = msg->jobs_folder;
     if (msg->offer != NULL && msg->offer->cpuset.len > 0) {
         offer_read(info, msg->offer);
     }

@@ -170,7 +170,7 @@ static void all_ready(struct sched *s, struct job *job)
     const bool begins = job->state == JOB_PLACING;
     const char *facts = NULL;
     const char *recovered = recover_end(s, job, &facts);
-    home_note(job->run);
+    home_start(job->run, run_mend(job->run, 0)->state.step);
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
@@ -277,6 +277,9 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     if (!is_again) {
         note_progress(run, member_of(hold), &progress);
     }
+    if (hold->rank == 0) {
+        home_note(s, run, msg->saved);
+    }
     if (msg->has_eval) {
         results_note_eval(s, run, &progress, is_again);
     }
@@ -345,6 +348,9 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
     const char *text =
         rank_text(s, job, rank, leaving && code == MS_E_CANCELLED ? "left" : "failed", cause);
     const bool goes_on = recover_is_on(s, job);
+    if (leaving && rank == 0 && code == MS_E_CANCELLED && run->members[0].has_state) {
+        home_note(s, run, run->members[0].step); /* which it saves before its process ends */
+    }
     if (leaving && (job->state == JOB_PLACING || goes_on)) { /* of its process, not of the job */
         run_lost(s, job, rank, FAULT_LEAVING, code, text);
         return;

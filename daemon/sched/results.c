@@ -32,10 +32,12 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     msg.again_to = run->again_to;
     msg.saver = run->saver;
     msg.last_step = run->last_step;
-    Ms__Former home = MS__FORMER__INIT;
+    Ms__Home home = MS__HOME__INIT;
     home.node_id = (char *)run->home.node_id;
     home.principal = (char *)run->home.principal;
-    msg.home = run->job->has_home && !job_is_ended(run->job) ? &home : NULL;
+    home.folder = run->home.folder;
+    home.step = run->home.step;
+    msg.home = run->home.step > 0 && !job_is_ended(run->job) ? &home : NULL;
     formers_pack(s, run, &msg);
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
@@ -148,6 +150,8 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         if (msg->home != NULL) {
             ms_text_copy(run->home.node_id, sizeof(run->home.node_id), msg->home->node_id);
             ms_text_copy(run->home.principal, sizeof(run->home.principal), msg->home->principal);
+            run->home.folder = msg->home->folder;
+            run->home.step = msg->home->step;
         }
         formers_unpack(run, msg);
     }

@@ -200,8 +200,9 @@ struct run {
     int64_t spare_ms;       /* from then on who keeps its state may be one of them */
     int64_t lost_ms;        /* when one that had been ready was lost: the last time */
     uint32_t home_rank;     /* as of the last look for nodes: home.c */
-    struct {                /* the node that had rank 0 when it last started; "": it never has */
+    struct {                /* where its newest checkpoint is that is known; step 0: nowhere */
         char node_id[MS_NAME_MAX + 1], principal[MS_PRINCIPAL_MAX + 1];
+        uint64_t folder, step;
     } home;
     struct timer round;     /* at the next of these */
     struct list recovering; /* in sched.recovering: a round is due */
@@ -354,14 +355,18 @@ void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 
 /* home.c: the node with the checkpoints of a job of which no process holds the state */
 
-bool home_is_named(const uint8_t *spec, size_t size); /* by the job's file: it has one */
-void home_note(struct run *run);                      /* it starts */
+bool home_is_named(const uint8_t *spec, size_t size); /* by the job's file: it may have one */
+/* Rank 0 has a checkpoint of that step, or is about to. */
+void home_note(struct sched *s, struct run *run, uint64_t step);
+void home_start(struct run *run, uint64_t step); /* all go on from that step */
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
-bool home_is_kept(const struct sched *s, const struct run *run); /* it is idle, and no job's */
+bool home_is_kept(const struct sched *s,
+                  const struct run *run);           /* it is idle, and no other job's */
+void home_settle(struct sched *s, struct run *run); /* a round begins, perhaps without it */
 int64_t home_until_ms(const struct sched *s, const struct run *run);
-const char *home_words(struct sched *s, const struct run *run); /* while it is awaited */
+const char *home_words(struct sched *s, const struct run *run); /* while it is waited for */
 
 /* last.c: which ranks have what the last step left */
 

@@ -199,31 +199,18 @@ static struct node *choose(struct sched *s, const struct run *run, uint32_t rank
     return best;
 }
 
-/* Whatever rank it has: it reads them for all. */
-static void choose_home(struct sched *s, const struct run *run, struct choice *choices,
-                        bool are_ranks)
-{
-    const uint32_t rank = run->home_rank;
-    struct node *node = rank < run->job->workers ? node_find(s, run->home.node_id) : NULL;
-    if (node != NULL && choices[rank].former == NULL && may_take(run, rank, node, are_ranks) &&
-        !is_unreached(run, node) && !has_stumbled(s, run, node)) {
-        node->is_chosen = true;
-        choices[rank].node = node;
-    }
-}
-
 /* Who had a rank is nobody else's choice. */
-static void choose_own(struct sched *s, const struct run *run, struct choice *choices,
-                       bool are_ranks)
+static void choose_own(struct sched *s, struct run *run, struct choice *choices, bool are_ranks)
 {
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL &&
-                           choices[rank].node == NULL;
+        const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL;
         struct node *node = wants ? node_find(s, run->members[rank].node_id) : NULL;
         if (node != NULL && may_take(run, rank, node, are_ranks) && !is_unreached(run, node) &&
             !has_stumbled(s, run, node) && !host_is_aside(node->host)) {
             node->is_chosen = true;
             choices[rank].node = node;
+            run->home_rank =
+                home_is(run, node) ? MS_WORKERS_MAX : run->home_rank; /* it reads for all */
         }
     }
 }
@@ -314,7 +301,6 @@ static enum choosing choose_all(struct sched *s, struct run *run, struct choice 
         choices[rank].former = former_chosen(run, rank);
     }
     look_around(s, run);
-    choose_home(s, run, choices, are_ranks);
     choose_own(s, run, choices, are_ranks);
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL &&

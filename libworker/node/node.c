@@ -6,6 +6,7 @@
 #include "libworker/node/node_offer.h"
 #include "libworker/plan/plan.h"
 #include "proto/addr.h"
+#include "proto/digest.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The kernel's choice of a source address: connect(2) on a datagram socket sends nothing. */
@@ -77,6 +79,25 @@ int node_identify(const char *scheduler, const char *node_id, const char *worker
     }
     *ret = self;
     return 0;
+}
+
+uint64_t node_folder(const struct node_identity *identity, const char *path)
+{
+    struct stat st;
+    uint64_t parts[2];
+    uint8_t digest[MS_SHA256_BYTES];
+    uint64_t folder = 0;
+    char bytes[sizeof(identity->host_id) + sizeof(parts)] = {0};
+    if (stat(path, &st) != 0) {
+        return 0;
+    }
+    parts[0] = (uint64_t)st.st_dev;
+    parts[1] = (uint64_t)st.st_ino;
+    memcpy(bytes, identity->host_id, strlen(identity->host_id));
+    memcpy(bytes + sizeof(identity->host_id), parts, sizeof(parts));
+    ms_sha256(bytes, sizeof(bytes), digest);
+    memcpy(&folder, digest, sizeof(folder));
+    return folder;
 }
 
 int node_describe(struct node_identity *identity, const struct comm_listener *listener,

@@ -26,6 +26,9 @@ struct node_identity {
 int node_identify(const char *scheduler, const char *node_id, const char *worker_ip,
                   struct node_identity *ret, struct ms_err *err);
 
+/* Of a folder of this host, as Register.jobs_folder; 0: it cannot be seen. */
+uint64_t node_folder(const struct node_identity *identity, const char *path);
+
 /* Fills the Register message; its strings point into identity. */
 int node_describe(struct node_identity *identity, const struct comm_listener *listener,
                   Ms__Register *ret, struct ms_err *err);

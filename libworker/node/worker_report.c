@@ -49,6 +49,7 @@ static void send_progress(struct worker *worker, const struct train_progress *pr
     msg.eval_loss = progress->eval_loss;
     msg.accuracy = progress->accuracy;
     msg.unsettled = progress->has_eval ? progress->unsettled : 0;
+    msg.saved = progress->saved;
     (void)agent_send(worker->agent, MS_MSG_PROGRESS, &msg.base, NULL); /* the next one tells more */
 }
 

@@ -249,3 +249,8 @@ int checkpoint_kept(const struct train *train, char *ret, size_t size)
              train->cfg.rank);
     return MS_E_IO;
 }
+
+uint64_t checkpoint_saved(const struct train *train)
+{
+    return train->checkpoint != NULL ? checkpoint_writer_saved(train->checkpoint->writer) : 0;
+}

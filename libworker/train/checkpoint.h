@@ -59,5 +59,7 @@ void checkpoint_leave(struct train *train);
 /* Of that step, after checkpoint_finish, for people. 1: it is saved; 0: the job has no checkpoints;
  * MS_E_IO: it could not be saved. */
 int checkpoint_kept(const struct train *train, char *ret, size_t size);
+/* Step of the newest one that this process has written; 0: none, or it writes none. */
+uint64_t checkpoint_saved(const struct train *train);
 
 #endif

@@ -249,6 +249,7 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
 static void note_phase(struct train *train, struct train_progress *progress, enum train_phase phase)
 {
     progress->phase = phase;
+    progress->saved = checkpoint_saved(train);
     if (train->cfg.on_progress != NULL) {
         train->cfg.on_progress(train->cfg.arg, progress);
     }

@@ -44,6 +44,7 @@ struct train_progress { /* what people watch */
     double eval_loss, accuracy;
     double unsettled; /* of the moving statistics at an evaluation: the share that is what they were
                          at first, where that makes it look bad; else 0 */
+    uint64_t saved;   /* step of the newest checkpoint that this rank has written; 0: none */
 };
 
 struct train_config {

@@ -22,7 +22,8 @@ struct m_node {
     char id[MS_NAME_MAX + 1];
     char owner[MS_PRINCIPAL_MAX + 1]; /* who registered it */
     char host_name[MS_HOST_MAX + 1], host_id[MS_HOST_MAX + 1];
-    bool cut_off; /* as a round begins: its machine was not reached by that of a rank */
+    uint64_t folder; /* of its jobs; 0: not known */
+    bool cut_off;    /* as a round begins: its machine was not reached by that of a rank */
     char data_address[MS_ADDR_MAX + 1], data_unix[MS_ADDR_MAX + 1];
     char isa[MS_NAME_MAX + 1], cert_name[MS_NAME_MAX + 1];
     uint32_t host; /* name of its key */
@@ -243,10 +244,11 @@ struct m_job {
     bool spent_at_end;          /* in this event: a loss that others are enough for */
     int64_t round_tardy_at;     /* mono: who hangs in its round is not waited for; SIM_NEVER */
     bool round_was_idle;        /* after the event before this one: no step is left to make in it */
-    bool has_home; /* its checkpoints are on the node that had rank 0 when it last started: */
+    bool has_home;              /* its checkpoints are on one node, ... */
     char home[MS_NAME_MAX + 1], home_owner[MS_PRINCIPAL_MAX + 1];
-    bool awaited_home;                   /* ... and were needed, when the round under way began */
-    int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
+    uint64_t home_folder, home_step; /* ... the newest that is known, on this one; step 0: none */
+    bool awaited_home, needs_home, gives_home_up; /* as the round under way began */
+    int64_t without_at, without_stretch;          /* mono: ... from then on, if all have ended */
     int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     bool lost_silent;      /* in this event, at the end of the grace */
@@ -501,6 +503,8 @@ void m_called_off(struct model *m, const char *log);
 /* model_recover.c */
 bool m_is_recoverable(const struct model *m, const struct m_job *job);
 bool m_has_vacant(const struct m_job *job);
+bool m_has_home(const struct sched_job_row *row);                    /* as it is stored */
+void m_home_note(struct model *m, struct m_job *job, uint64_t step); /* of the node of rank 0 */
 /* Perhaps: a timer may be late. */
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps);
 void m_saw_step(struct m_job *job, uint64_t step);

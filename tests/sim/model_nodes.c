@@ -82,6 +82,7 @@ void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg
     copy(asked->host_id, sizeof(asked->host_id), msg->host_id);
     copy(asked->data_address, sizeof(asked->data_address), msg->data_address);
     copy(asked->data_unix, sizeof(asked->data_unix), msg->data_unix);
+    asked->folder = msg->jobs_folder;
     asked->physical = msg->offer != NULL ? msg->offer->physical : 0;
     copy(asked->isa, sizeof(asked->isa), msg->isa);
     copy(asked->cert_name, sizeof(asked->cert_name), conn->peer.cert_name);

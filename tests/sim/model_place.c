@@ -203,8 +203,8 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         m_note_way_back(job);
     }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
-        memcpy(job->home, job->ranks[0].node, sizeof(job->home));
-        memcpy(job->home_owner, job->ranks[0].owner, sizeof(job->home_owner));
+        const uint64_t from = job->ranks[0].ready_step;
+        job->home_step = from < job->home_step ? from : job->home_step;
         job->told = job->ranks[0].ready_step;
         job->ran_before = job->ran_in;
         job->ran_in = row->generation;

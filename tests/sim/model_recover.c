@@ -30,10 +30,37 @@ bool m_has_vacant(const struct m_job *job)
     return has;
 }
 
-static bool is_at_home(const struct m_job *job, const char *node_id, const char *owner)
+void m_home_note(struct model *m, struct m_job *job, uint64_t step)
 {
-    return strcmp(node_id, job->home) == 0 &&
-           (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, owner) == 0);
+    const struct m_node *node = m_node_find(m, job->ranks[0].node);
+    if (job->has_home && m->w->mode == SCHED_STANDING && step > job->home_step && node != NULL) {
+        memcpy(job->home, node->id, sizeof(job->home));
+        memcpy(job->home_owner, node->owner, sizeof(job->home_owner));
+        job->home_folder = node->folder;
+        job->home_step = step;
+    }
+}
+
+static bool is_at_home(const struct m_job *job, const struct m_node *node)
+{
+    return (strcmp(node->id, job->home) == 0 && (strcmp(job->home_owner, "anyone") == 0 ||
+                                                 strcmp(job->home_owner, node->owner) == 0)) ||
+           (job->home_folder != 0 && node->folder == job->home_folder);
+}
+
+/* A process holds the state, or one is where the checkpoints are. */
+static bool is_held(const struct model *m, const struct m_job *job)
+{
+    bool is = false;
+    for (uint32_t rank = 0; !is && rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        const struct m_node *node = m_node_find((struct model *)m, r->node);
+        is = m_holds(job, rank) || (!r->vacant && node != NULL && is_at_home(job, node));
+    }
+    for (uint32_t i = 0; !is && i < job->n_formers; i++) {
+        is = job->formers[i].here;
+    }
+    return is;
 }
 
 /* Where no process holds the state one rank is for the node with its checkpoints, for half of the
@@ -45,40 +72,20 @@ static bool awaits_home(const struct model *m, const struct m_job *job, bool per
                        job->without_stretch + (perhaps ? LATE_MS : 0);
     const bool is_over =
         m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
-    bool awaits = job->has_home && job->home[0] != '\0' && m->w->mode == SCHED_STANDING && !is_over;
-    for (uint32_t rank = 0; awaits && rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        awaits = !m_holds(job, rank) && (r->vacant || !is_at_home(job, r->node, r->owner));
-    }
-    for (uint32_t i = 0; awaits && i < job->n_formers; i++) {
-        awaits = !job->formers[i].here;
-    }
-    return awaits;
-}
-
-static bool unfit_are_due(const struct model *m, const struct m_job *job)
-{
-    return m->event->kind == SCHED_EV_TIME && job->n_unfit > 0 &&
-           m->mono >= job->unfit_at + MS_UNFIT_MS;
-}
-
-static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation)
-{
-    bool was = false;
-    for (uint32_t i = 0; i < job->n_unfit && i < MS_UNFIT_MAX; i++) {
-        was = was || job->unfit[i] == incarnation;
-    }
-    return was && !unfit_are_due(m, job);
+    return job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over && !is_held(m, job);
 }
 
 /* It is back, and the job lacks others: nobody else takes it. */
 static bool keeps_home(const struct model *m, const struct m_job *job, bool perhaps)
 {
-    const struct m_node *node = m_node_find((struct model *)m, job->home);
-    const enum m_pause pause = node != NULL ? m_pause_of(m, node) : M_PAUSED;
-    return node != NULL && m_is_idle(node) && is_at_home(job, node->id, node->owner) &&
-           (perhaps ? pause != M_PAUSED : pause == M_NOT_PAUSED) && m_knows_plans(node) &&
-           (perhaps || !was_unfit(m, job, node->incarnation)) && awaits_home(m, job, perhaps);
+    bool keeps = false;
+    for (size_t i = 0; !keeps && i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        const enum m_pause pause = m_pause_of(m, node);
+        keeps = m_is_idle(node) && is_at_home(job, node) && m_knows_plans(node) &&
+                (perhaps ? pause != M_PAUSED : pause == M_NOT_PAUSED);
+    }
+    return keeps && awaits_home(m, job, perhaps);
 }
 
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps)
@@ -190,6 +197,21 @@ static void note_unfit(struct model *m, struct m_job *job, uint64_t incarnation)
 {
     job->unfit_at = job->n_unfit == 0 ? m->mono : job->unfit_at;
     job->unfit[job->n_unfit++ % MS_UNFIT_MAX] = incarnation;
+}
+
+static bool unfit_are_due(const struct model *m, const struct m_job *job)
+{
+    return m->event->kind == SCHED_EV_TIME && job->n_unfit > 0 &&
+           m->mono >= job->unfit_at + MS_UNFIT_MS;
+}
+
+static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation)
+{
+    bool was = false;
+    for (uint32_t i = 0; i < job->n_unfit && i < MS_UNFIT_MAX; i++) {
+        was = was || job->unfit[i] == incarnation;
+    }
+    return was && !unfit_are_due(m, job);
 }
 
 /* Of two pauses the longer one. */
@@ -573,6 +595,9 @@ void m_rank_lost(struct model *m, const char *log)
     if (was_newcomer) { /* none that ends was lost */
         job->without_at = without_at;
         job->without_stretch = without_stretch;
+    } else {
+        job->placed_at = m->mono;
+        job->placed_stretch = m->stretch;
     }
     if (fault == M_UNREADY) { /* its successor has all the time */
         job->placed_at = m->mono;
@@ -693,6 +718,9 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     m->placing = job->id;
     m->generation = row->generation;
     job->awaited_home = awaits_home(m, job, false);
+    job->needs_home = job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_held(m, job);
+    job->gives_home_up = job->needs_home && !m_has_home(row);
+    job->home_step = job->gives_home_up ? 0 : job->home_step;
     job->has_pause = m->mono < job->not_before;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].cut_off = m_is_cut_off(job, m_machine(&m->nodes.at[i]));
@@ -746,13 +774,18 @@ static bool is_near_to(const struct m_rank *r, const struct m_node *node)
 /* Of the members one is there, or the training would begin anew for nothing. */
 static void judge_home(struct model *m, const struct m_job *job, const Ms__Assign *msg)
 {
-    bool is = !job->awaited_home;
+    bool is = false;
     for (size_t k = 0; !is && k < msg->n_members; k++) {
-        is = strcmp(msg->members[k]->node_id, job->home) == 0;
+        const struct m_node *node = m_node_find(m, msg->members[k]->node_id);
+        is = node != NULL && is_at_home(job, node);
     }
-    if (!is) {
+    if (!is && job->awaited_home) {
         sim_fail(m->w, "model: job %llu has lost its state, and no rank of it is on node %s",
                  (ull)job->id, job->home);
+    }
+    if (job->needs_home && is == job->gives_home_up) {
+        sim_fail(m->w, "model: job %llu %s the checkpoints of node %s, and a rank of it is %sthere",
+                 (ull)job->id, is ? "gives up" : "counts on", job->home, is ? "" : "not ");
     }
 }
 
@@ -771,7 +804,7 @@ static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which may not take it", rank,
                  (ull)job->id, node->id);
     }
-    const bool is_home = job->awaited_home && is_at_home(job, node->id, node->owner);
+    const bool is_home = job->awaited_home && is_at_home(job, node);
     if (own != NULL && own != node && !is_home && !is_unreached(job, own) &&
         is_passed_over(m, job, rank, own, msg)) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and its own node %s is idle",
@@ -790,7 +823,7 @@ static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
         m_is_aside(m, node, true) || has_stumbled(job, node) || is_unreached(job, node);
     const bool is_near = m_is_unreached(job, r->incarnation) && strcmp(node->id, r->node) != 0 &&
                          is_near_to(r, node);
-    const bool is_home = job->awaited_home && is_at_home(job, node->id, node->owner);
+    const bool is_home = job->awaited_home && is_at_home(job, node);
     for (size_t i = 0; (is_last || is_near) && !is_home && i < m->nodes.n; i++) {
         const struct m_node *other = &m->nodes.at[i];
         if (is_passed_over(m, job, rank, other, msg) && !is_unreached(job, other) &&
@@ -947,7 +980,7 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
                       (may_take(m, job, rank, node) && id_may(m, job, node->id, rank, true));
         }
         idle += may_all;
-        is_home = is_home || (may_all && is_at_home(job, node->id, node->owner));
+        is_home = is_home || (may_all && is_at_home(job, node));
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         vacant += job->ranks[rank].vacant && (has_pause || !has_former(m, job, rank));

@@ -23,9 +23,11 @@ void m_results_reload(struct m_job *job, const struct sched_job_row *row)
     }
     job->saver = msg != NULL ? msg->saver : 0;
     job->last_step = msg != NULL ? msg->last_step : 0;
-    const Ms__Former *home = msg != NULL ? msg->home : NULL;
+    const Ms__Home *home = msg != NULL ? msg->home : NULL;
     snprintf(job->home, sizeof(job->home), "%s", home != NULL ? home->node_id : "");
     snprintf(job->home_owner, sizeof(job->home_owner), "%s", home != NULL ? home->principal : "");
+    job->home_folder = home != NULL ? home->folder : 0;
+    job->home_step = home != NULL ? home->step : 0;
     ms__job_results__free_unpacked(msg, NULL);
 }
 
@@ -58,6 +60,9 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
     struct m_job *job = m_job_find(m, msg->job);
     if (r == NULL || job->state != JOB_RUNNING) {
         return;
+    }
+    if (msg->rank == 0) {
+        m_home_note(m, job, msg->saved);
     }
     if (msg->step < job->told) {
         told_again(m, job, msg);
@@ -140,6 +145,14 @@ void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_ro
     job->unstored_at = SIM_NEVER;
 }
 
+bool m_has_home(const struct sched_job_row *row)
+{
+    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
+    const bool has = msg != NULL && msg->home != NULL;
+    ms__job_results__free_unpacked(msg, NULL);
+    return has;
+}
+
 /* After a restart nothing else tells it. */
 void m_judge_end_known(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
@@ -149,13 +162,19 @@ void m_judge_end_known(struct model *m, const struct m_job *job, const struct sc
         sim_fail(m->w, "model: job %llu has its last step at %llu, and step %llu is stored",
                  (ull)job->id, (ull)job->last_step, msg != NULL ? (ull)msg->last_step : 0);
     }
-    const Ms__Former *home = msg != NULL ? msg->home : NULL;
-    if (job->has_home && has_begun &&
-        (home == NULL ||
-         (job->state == row->state && (strcmp(home->node_id, job->home) != 0 ||
-                                       strcmp(home->principal, job->home_owner) != 0)))) {
-        sim_fail(m->w, "model: job %llu has its checkpoints on node %s, and node %s is stored",
-                 (ull)job->id, job->home, home != NULL ? home->node_id : "-");
+    const Ms__Home *home = msg != NULL ? msg->home : NULL;
+    const bool is_now = job->state == row->state;
+    if (is_now && (home != NULL) != (job->home_step > 0)) {
+        sim_fail(m->w, "model: job %llu has its checkpoint of step %llu %sstored", (ull)job->id,
+                 (ull)job->home_step, home != NULL ? "" : "not ");
+    }
+    if (is_now && home != NULL &&
+        (strcmp(home->node_id, job->home) != 0 || strcmp(home->principal, job->home_owner) != 0 ||
+         home->folder != job->home_folder || home->step != job->home_step)) {
+        sim_fail(m->w,
+                 "model: job %llu has its checkpoint of step %llu on node %s, and node %s is "
+                 "stored",
+                 (ull)job->id, (ull)job->home_step, job->home, home->node_id);
     }
     ms__job_results__free_unpacked(msg, NULL);
 }

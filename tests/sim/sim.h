@@ -197,6 +197,7 @@ struct sim_node {
     bool has_chosen;             /* the trainer waits for it */
     struct sim_order next;       /* kept until the rank in hand is let go, or goes on as that */
     bool recovers;               /* its job does */
+    uint64_t saved_job, saved;   /* the newest checkpoint that this process has written */
     struct sim_replica replica;
     struct sim_eval evals[MS_EVALS_MAX]; /* of the rank in hand: told again after a reconnect */
     uint32_t n_evals;

@@ -51,6 +51,7 @@ static void take_order(struct sim_node *node, const struct sim_order *order)
     node->step = 0;
     node->n_evals = 0;
     node->replica = (struct sim_replica){0};
+    node->saved_job = node->saved = 0;
 }
 
 /* Nothing of the rank is left: let go in its time, or with the process. */
@@ -62,6 +63,7 @@ static void rank_drop(struct world *w, struct sim_node *node)
     node->recovers = false;
     node->n_evals = 0;
     node->replica = (struct sim_replica){0};
+    node->saved_job = node->saved = 0;
     node->phase = SIM_COMPUTES;
     node->work_at = SIM_FOREVER;
     node->job = 0;
@@ -205,6 +207,8 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.incarnation = node->incarnation;
     msg.host_name = name;
     msg.host_id = node->host;
+    /* nodes of a host have one folder of jobs, where they say so */
+    msg.jobs_folder = w->seed % 3 == 0 ? 0 : 7 + (uint64_t)node->host[1];
     msg.uid = 1000 + i;
     msg.data_unix = (char *)(i % 2 == 0 ? "ms-data" : "");
     msg.data_address = address;
@@ -379,6 +383,7 @@ static void send_progress(struct world *w, struct sim_node *node)
     msg.generation = node->generation;
     msg.rank = node->rank;
     msg.steps_total = 10;
+    msg.saved = node->saved_job == node->job ? node->saved : 0;
     const struct sim_op *op = op_of_job(w, node->job);
     const uint32_t epochs = op != NULL ? op->epochs : 0;
     uint32_t epoch = 0;
@@ -665,7 +670,8 @@ static void decline(struct world *w, const struct sim_node *node, const Ms__Assi
     done.job = msg->job;
     done.generation = msg->generation;
     done.rank = msg->rank;
-    done.code = MS_E_FULL;
+    done.leaving = node->renews || node->leaving;
+    done.code = done.leaving ? MS_E_CANCELLED : MS_E_FULL;
     done.text = (char *)"it takes no rank now";
     done.weights_sha256 = done.plan_sha256 = done.log_path = (char *)"";
     net_up(w, node->link, MS_MSG_RANK_DONE, 0, &done.base);

@@ -102,13 +102,17 @@ static struct sim_training *training_begin(struct world *w, const struct sim_nod
 /* ---- checkpoints --------------------------------------------------------------------------------
  */
 
-static void checkpoint_write(struct world *w, const struct sim_node *node)
+static void checkpoint_write(struct world *w, struct sim_node *node)
 {
     struct sim_checkpoint *to = &w->checkpoints[w->n_checkpoints % SIM_CHECKPOINTS_MAX];
     w->n_checkpoints++;
     memcpy(to->host, node->host, sizeof(to->host));
     to->replica = node->replica;
     to->torn = w->chaos > 0 && sim_chance(w, 20);
+    if (!to->torn) {
+        node->saved_job = node->job;
+        node->saved = node->replica.step;
+    }
 }
 
 /* The newest that is whole, of the ranks' hosts; NULL: none. */

@@ -16,6 +16,18 @@ static void submit_with(const char *spec, uint32_t ranks)
     ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_SUBMITTED));
 }
 
+/* Rank 0 has a checkpoint of that step, when it is at another one. */
+static void saves(uint64_t generation, uint64_t step, uint64_t saved)
+{
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.step = step;
+    msg.saved = saved;
+    msg.phase = (char *)"training";
+    fix_say(conns[0], MS_MSG_PROGRESS, &msg.base);
+}
+
 /* On nodes w0, w1, ...; and one more is idle. */
 static uint64_t running_with(const char *spec, uint32_t ranks)
 {
@@ -29,7 +41,7 @@ static uint64_t running_with(const char *spec, uint32_t ranks)
     fix_plan(conns[0], 1, 1, FIX_PLAN);
     all_ready_at(1, ranks, 0);
     const uint64_t spare = fix_register("spare", 90);
-    progress(1, 250);
+    saves(1, 250, 200);
     fix_job_is(1, "RUNNING", "");
     return spare;
 }
@@ -42,8 +54,8 @@ static void beat_spare_for(uint64_t spare, int64_t ms)
     }
 }
 
-static const char awaits[] = "no process holds the state any more, and the checkpoints are on node "
-                             "w0: waits for it, ";
+static const char awaits[] = "waits for node w0, which has the checkpoint of step 200: no process "
+                             "holds the state any more. In ";
 
 START_TEST(a_job_whose_last_rank_is_lost_waits_for_the_node_with_its_checkpoints)
 {
@@ -62,11 +74,12 @@ START_TEST(as_long_as_it_may_come_back)
 {
     const uint64_t spare = running_with(here, 1);
     fix_close(conns[0]);
-    fix_job_is(1, "RECOVERING", "waits for it, 50 s more at the most, before another node begins");
+    fix_job_is(1, "RECOVERING",
+               "no process holds the state any more. In 50 s another node takes its place");
     beat_spare_for(spare, WAIT_MS - FIX_LEASE_MS / 2);
     fix_beat(spare);
     fix_pass(FIX_LEASE_MS / 2 - 1);
-    fix_job_is(1, "RECOVERING", "1 s more at the most");
+    fix_job_is(1, "RECOVERING", "In 1 s another node");
     fix_pass(1);
     conns[0] = spare;
     (void)assigned(0, 2);
@@ -88,7 +101,7 @@ START_TEST(where_any_node_has_them_any_node_is_as_good)
 END_TEST
 
 /* Rank 0 left before the others, so that another node had its rank, and nothing of it yet. */
-START_TEST(they_are_on_the_node_that_had_rank_0_when_the_job_last_started)
+START_TEST(they_are_on_the_node_whose_rank_0_wrote_them)
 {
     const uint64_t spare = running_with(here, 2);
     fix_close(conns[0]);
@@ -130,6 +143,7 @@ START_TEST(it_is_kept_for_its_job_while_that_lacks_other_nodes)
     submit_with(here, 2);
     fix_plan(conns[0], 1, 1, FIX_PLAN);
     all_ready_at(1, 2, 0);
+    saves(1, 250, 200);
     ck_assert_uint_eq(fix_submit(1, 0), 2);
     fix_close(conns[1]);
     fix_close(conns[0]);
@@ -147,18 +161,133 @@ START_TEST(it_is_kept_for_its_job_while_that_lacks_other_nodes)
 }
 END_TEST
 
-/* ... where they are from then on. */
-START_TEST(a_rank_0_that_started_elsewhere_has_them_there)
+/* ... and a rank 0 elsewhere has none before it has written one. */
+START_TEST(they_move_with_the_next_one_that_is_written)
 {
     const uint64_t spare = running_with(here, 2);
     fix_close(conns[0]);
     conns[0] = spare;
     (void)assigned(0, 2);
     all_ready_at(2, 2, 250);
-    fix_job_is(1, "RUNNING", "");
+    if (_i == 1) {
+        saves(2, 300, 150); /* an older one than that: no rank 0 writes it */
+    } else if (_i == 2) {
+        saves(2, 300, 300);
+    }
     fix_close(conns[0]);
     fix_close(conns[1]);
-    fix_job_is(1, "RECOVERING", "the checkpoints are on node spare: waits for it");
+    fix_job_is(1, "RECOVERING",
+               _i == 2 ? "waits for node spare, which has the checkpoint of step 300" : awaits);
+}
+END_TEST
+
+/* It saves what it holds before its process ends. */
+START_TEST(a_rank_0_that_is_told_to_leave_has_one)
+{
+    start_for(SCHED_STANDING, 0, TOPO_MS);
+    conns[0] = fix_register("w0", 1);
+    submit_with(here, 1);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 1, 0);
+    saves(1, 250, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = msg.generation = 1;
+    msg.code = MS_E_CANCELLED;
+    msg.leaving = 1;
+    msg.text = msg.weights_sha256 = msg.plan_sha256 = msg.log_path = (char *)"";
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 250");
+}
+END_TEST
+
+/* The scheduler may die before anything else befalls the job. */
+START_TEST(what_is_known_of_it_is_stored_by_itself)
+{
+    (void)running_with(here, 1);
+    fix_pass(1000); /* as evaluations are */
+    const struct sched_job_row *row = fix_stored(1);
+    ck_assert_ptr_nonnull(row);
+    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
+    ck_assert_ptr_nonnull(msg);
+    ck_assert_ptr_nonnull(msg->home);
+    ck_assert_str_eq(msg->home->node_id, "w0");
+    ck_assert_uint_eq(msg->home->step, 200);
+    ms__job_results__free_unpacked(msg, NULL);
+}
+END_TEST
+
+/* Nothing is lost by it that another node could have. */
+START_TEST(a_job_without_one_goes_to_any_node)
+{
+    start_for(SCHED_STANDING, 0, TOPO_MS);
+    conns[0] = fix_register("w0", 1);
+    submit_with(here, 1);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 1, 0);
+    saves(1, 50, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    fix_close(conns[0]);
+    conns[0] = spare;
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* Slots of one host, say. */
+START_TEST(a_node_with_the_same_folder_is_as_good)
+{
+    start_for(SCHED_STANDING, 0, TOPO_MS);
+    uint64_t nodes[3];
+    for (uint64_t i = 0; i < 3; i++) {
+        static const char *const ids[] = {"w0", "other", "slot"};
+        Ms__Register msg = fix_node(ids[i], 1 + i);
+        msg.jobs_folder = i == 1 ? 8 : 7;
+        nodes[i] = fix_open(MS_ROLE_WORKER, "host-certificate");
+        fix_say(nodes[i], MS_MSG_REGISTER, &msg.base);
+        if (i == 0) {
+            conns[0] = nodes[0];
+            submit_with(here, 1);
+            fix_plan(conns[0], 1, 1, FIX_PLAN);
+            all_ready_at(1, 1, 0);
+            saves(1, 250, 200);
+        }
+    }
+    fix_close(nodes[0]);
+    conns[0] = nodes[2];
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* It never came, and what is trained without it has its checkpoints elsewhere. */
+START_TEST(one_that_was_given_up_is_not_waited_for_again)
+{
+    const uint64_t spare = running_with(here, 1);
+    fix_close(conns[0]);
+    beat_spare_for(spare, WAIT_MS);
+    conns[0] = spare;
+    (void)assigned(0, 2);
+    ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\" step=200"));
+    all_ready_at(2, 1, 0);
+    saves(2, 50, 0);
+    fix_close(spare);
+    conns[0] = fix_register("third", 91);
+    (void)assigned(0, 3);
+}
+END_TEST
+
+/* Nobody could read it: what is written next is newer. */
+START_TEST(one_that_no_rank_could_read_counts_for_what_they_went_on_from)
+{
+    const uint64_t spare = running_with(here, 1);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 2);
+    (void)assigned(0, 2);
+    all_ready_at(2, 1, 100);
+    saves(2, 160, 150);
+    fix_close(conns[0]);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 150");
 }
 END_TEST
 
@@ -171,7 +300,24 @@ START_TEST(while_another_rank_holds_the_state_nobody_waits)
 }
 END_TEST
 
-/* Nor while a process keeps it whose rank another one had. */
+START_TEST(nor_does_it_wait_beside_who_keeps_it_for_a_rank_that_another_one_has)
+{
+    const uint64_t spare = running_with(here, 2);
+    for (int i = 0; i < 9 && fix_heard(spare, MS_MSG_ASSIGN) == NULL; i++) { /* w1 is silent */
+        fix_beat(conns[0]);
+        fix_beat(spare);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    const uint64_t third = fix_register("third", 91);
+    conns[1] = come_back(1, 2, 1, 1, 1);
+    fix_close(conns[0]);
+    conns[0] = third;
+    (void)assigned(0, 3);
+    (void)assigned(1, 3);
+}
+END_TEST
+
 START_TEST(when_all_are_lost_the_others_are_filled_with_it)
 {
     const uint64_t spare = running_with(here, 2);
@@ -196,7 +342,7 @@ START_TEST(a_host_that_is_set_aside_is_home_all_the_same)
         conns[0] = fix_register("w0", 10 + generation);
         (void)assigned(0, generation);
         all_ready_at(generation, 1, 200 + generation);
-        progress(generation, 300 + 10 * generation);
+        saves(generation, 300 + 10 * generation, 300);
     }
 }
 END_TEST
@@ -223,7 +369,7 @@ START_TEST(its_time_begins_with_the_loss_of_who_held_the_state)
     conns[0] = fix_register("w0", 2);
     (void)assigned(0, 2);
     fix_close(conns[0]);
-    fix_job_is(1, "RECOVERING", "waits for it, 25 s more at the most");
+    fix_job_is(1, "RECOVERING", "In 25 s another node");
     beat_spare_for(spare, WAIT_MS / 2);
     conns[0] = spare;
     (void)assigned(0, 3);
@@ -245,9 +391,10 @@ START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
     row.spec = (const uint8_t *)here;
     row.spec_bytes = strlen(here);
     Ms__JobResults results = MS__JOB_RESULTS__INIT;
-    Ms__Former home = MS__FORMER__INIT;
+    Ms__Home home = MS__HOME__INIT;
     uint8_t bytes[64];
     home.node_id = (char *)"w0";
+    home.step = 200;
     results.home = &home;
     row.results = bytes;
     row.results_bytes = ms__job_results__pack(&results, bytes);
@@ -260,7 +407,7 @@ START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
     const uint64_t spare = fix_register("spare", 90);
     beat_spare_for(spare, WAIT_MS / 2);
     ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
-    fix_job_is(1, "RECOVERING", "the checkpoints are on node w0");
+    fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 200");
     conns[0] = fix_register("w0", 77);
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
 }
@@ -274,11 +421,18 @@ int main(void)
     tcase_add_test(t, a_job_whose_last_rank_is_lost_waits_for_the_node_with_its_checkpoints);
     tcase_add_test(t, as_long_as_it_may_come_back);
     tcase_add_loop_test(t, where_any_node_has_them_any_node_is_as_good, 0, 4);
-    tcase_add_test(t, they_are_on_the_node_that_had_rank_0_when_the_job_last_started);
+    tcase_add_test(t, they_are_on_the_node_whose_rank_0_wrote_them);
     tcase_add_test(t, a_rank_that_it_had_since_is_not_waited_for_twice);
     tcase_add_test(t, it_is_kept_for_its_job_while_that_lacks_other_nodes);
-    tcase_add_test(t, a_rank_0_that_started_elsewhere_has_them_there);
+    tcase_add_loop_test(t, they_move_with_the_next_one_that_is_written, 0, 3);
+    tcase_add_test(t, a_rank_0_that_is_told_to_leave_has_one);
+    tcase_add_test(t, what_is_known_of_it_is_stored_by_itself);
+    tcase_add_test(t, a_job_without_one_goes_to_any_node);
+    tcase_add_test(t, a_node_with_the_same_folder_is_as_good);
+    tcase_add_test(t, one_that_was_given_up_is_not_waited_for_again);
+    tcase_add_test(t, one_that_no_rank_could_read_counts_for_what_they_went_on_from);
     tcase_add_test(t, while_another_rank_holds_the_state_nobody_waits);
+    tcase_add_test(t, nor_does_it_wait_beside_who_keeps_it_for_a_rank_that_another_one_has);
     tcase_add_test(t, when_all_are_lost_the_others_are_filled_with_it);
     tcase_add_test(t, a_host_that_is_set_aside_is_home_all_the_same);
     tcase_add_test(t, another_ones_node_of_that_name_is_not_it);

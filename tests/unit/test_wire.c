@@ -59,8 +59,9 @@ static char *text_of(size_t length, char c)
 
 START_TEST(every_message_of_the_schema_is_a_type_or_a_part_of_one)
 {
-    static const char *const parts[] = {"Offer",    "Member",    "RankInfo",   "JobInfo",
-                                        "NodeInfo", "EventInfo", "JobResults", "Former"};
+    static const char *const parts[] = {"Offer",      "Member",   "RankInfo",
+                                        "JobInfo",    "NodeInfo", "EventInfo",
+                                        "JobResults", "Former",   "Home"};
     const char *root = getenv("MSCHED_SOURCE_ROOT");
     char path[512];
     char line[256];
