@@ -278,7 +278,7 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
     r->has_plan = r->has_state = r->unknown = r->gives_up = r->leaves = r->complains = r->leaving =
         false;
     r->settled = 0;
-    r->has_said = false;
+    r->has_said = r->saving = r->passed_over = false;
     r->code = MS_OK;
 }
 
