@@ -43,6 +43,7 @@ struct worker {
     char log_path[MS_PATH_MAX + 32];
     int log_fd;
     uint64_t ready_step; /* from which it goes on */
+    uint64_t told_saved; /* the newest checkpoint that the scheduler was told of */
     int64_t begun_ms, progress_ms;
     enum train_phase last_phase;
 };

@@ -181,6 +181,7 @@ void rank_begin(struct worker *worker)
     worker->log_path[0] = '\0';
     worker->begun_ms = ms_mono_ms();
     worker->progress_ms = 0;
+    worker->told_saved = 0;
     worker->last_phase = TRAIN_PREPARING;
     ms_log(MS_LOG_NOTICE, "rank.assigned job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
            assign->job, assign->generation, assign->rank, assign->world_size);

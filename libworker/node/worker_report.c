@@ -65,12 +65,15 @@ void worker_on_progress(void *arg, const struct train_progress *progress)
         return;
     }
     int64_t now = ms_mono_ms();
-    /* the first step of a round: a rank that is lost behind it is not lost in vain */
-    int must = progress->step == worker->ready_step + 1 || progress->has_eval ||
+    /* the first step of a round: a rank that is lost behind it is not lost in vain; the first
+     * checkpoint: where it is may be all that is left */
+    int must = (progress->saved > 0 && worker->told_saved == 0) ||
+               progress->step == worker->ready_step + 1 || progress->has_eval ||
                progress->phase != worker->last_phase || progress->step == progress->steps_total ||
                progress->step_in_epoch == progress->steps_per_epoch;
     if (must || now - worker->progress_ms >= MS_PROGRESS_MS) {
         worker->progress_ms = now;
+        worker->told_saved = progress->saved;
         worker->last_phase = progress->phase;
         send_progress(worker, progress);
     }
