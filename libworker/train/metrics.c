@@ -37,20 +37,22 @@ static int is_of(const struct metrics *metrics, const char *line)
     return metrics->training[0] != '\0' && strstr(line, key) != NULL;
 }
 
-/* Lines without a step belong to the step above them. */
+/* Lines without a step belong to the step above them. What follows an end goes on behind it: a
+ * training that was stopped, and taken up again. */
 static void read_line(void *arg, const char *line)
 {
     struct metrics *metrics = arg;
     const char *step = strstr(line, "\"step\":");
     if (step != NULL && is_of(metrics, line)) {
         metrics->last_step = strtoull(step + strlen("\"step\":"), NULL, 10);
+        metrics->is_done = 0;
     } else if (step != NULL) { /* another training's */
         metrics->last_step = metrics->last_eval = 0;
         metrics->is_done = 0;
     } else if (metrics->last_step > 0) {
         metrics->last_eval =
             strstr(line, "\"eval_loss\":") != NULL ? metrics->last_step : metrics->last_eval;
-        metrics->is_done |= strstr(line, "\"done\":true") != NULL;
+        metrics->is_done = strstr(line, "\"done\":true") != NULL;
     }
 }
 
@@ -209,6 +211,7 @@ int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, s
         snprintf(training, sizeof(training), "\"training\":\"%s\",", metrics->training);
     }
     metrics->last_step = step->step;
+    metrics->is_done = 0;
     return put(metrics, err,
                "{\"t\":%.3f,%s\"generation\":%" PRIu64 ",\"epoch\":%" PRId64 ",\"step\":%" PRIu64
                ",\"loss\":%s,\"loss_hex\":\"%a\",\"samples_per_s\":%.2f,\"step_ms\":%.3f,"
@@ -226,6 +229,7 @@ int metrics_put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, doub
         return 0;
     }
     metrics->last_eval = step;
+    metrics->is_done = 0;
     return put(metrics, err, "{\"epoch\":%" PRId64 ",\"eval_loss\":%s,\"accuracy\":%s}\n", epoch,
                number(loss, loss_text), number(accuracy, accuracy_text));
 }

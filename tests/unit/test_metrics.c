@@ -199,6 +199,27 @@ START_TEST(what_was_told_in_an_earlier_life_is_not_told_again)
 }
 END_TEST
 
+/* It stopped between a step and its evaluation, and was taken up again, twice. */
+START_TEST(an_end_that_another_life_goes_on_from_is_not_the_last_word)
+{
+    struct metrics_done done = {.steps = 3, .weights_sha256 = "aa", .plan_sha256 = "bb"};
+    for (int life = 0; life < 3; life++) {
+        struct metrics *metrics = open_again("0123456789ab");
+        if (life == 1) {
+            ck_ms_ok(metrics_put_eval(metrics, 1, 3, 0.25, 0.5, err));
+        } else {
+            put_steps(metrics, 1, life == 0 ? 3 : 5);
+        }
+        done.steps = life == 2 ? 5 : 3;
+        ck_ms_ok(metrics_put_done(metrics, &done, err));
+        ck_ms_ok(metrics_put_done(metrics, &done, err)); /* said again */
+        metrics_close(metrics);
+        ck_assert_int_eq(count("\"done\""), life + 1);
+    }
+    ck_assert_int_eq(count("{\"done\":true,\"steps\":5,"), 1);
+}
+END_TEST
+
 START_TEST(a_process_that_was_only_asleep_writes_into_nothing)
 {
     struct metrics *asleep = open_again("0123456789ab");
@@ -426,6 +447,7 @@ int main(void)
     tcase_add_test(tc, a_torn_last_line_is_cut_off);
     tcase_add_test(tc, a_file_that_is_one_torn_line_becomes_empty);
     tcase_add_test(tc, what_was_told_in_an_earlier_life_is_not_told_again);
+    tcase_add_test(tc, an_end_that_another_life_goes_on_from_is_not_the_last_word);
     tcase_add_test(tc, a_process_that_was_only_asleep_writes_into_nothing);
     tcase_add_test(tc, lines_of_another_training_stay_and_count_for_nothing);
     tcase_add_test(tc, a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error);
