@@ -6,10 +6,12 @@
  * can read: so one of its ranks is for the node with the newest that is known of, or for one with
  * the same folder, as long as that may come back. Only then is it for another one, and the training
  * may begin anew; what is on the node that never came is forgotten. Where it is back, and the job
- * lacks other nodes, the queue waits, too.
+ * lacks other nodes, it is no other job's: neither of the queue, nor one that lost ranks itself.
  *
  *     rank 0 tells of one (Progress), newer than the one that is known    its node is home
- *     ... is told to leave, and holds the state                           it saves that: likewise
+ *     ... is told to leave, and holds the state                           likewise: it saves that,
+ *                                                                         and nobody reads before
+ *                                                                         its process has left
  *
  * Dynamic clusters have no nodes to spare, and those of a run are on one host. */
 #include "daemon/sched/state.h"
@@ -56,9 +58,9 @@ int64_t home_until_ms(const struct sched *s, const struct run *run)
 
 bool home_is(const struct run *run, const struct node *node)
 {
-    return (strcmp(node->info.node_id, run->home.node_id) == 0 &&
-            !principal_is_anothers(run->home.principal, node->info.principal)) ||
-           (run->home.folder != 0 && node->info.jobs_folder == run->home.folder);
+    return (strcmp(node->info.node_id, run->home.node_id) == 0 ||
+            (run->home.folder != 0 && node->info.jobs_folder == run->home.folder)) &&
+           !principal_is_anothers(run->home.principal, node->info.principal);
 }
 
 /* A process holds the state, or one is at home, and reads it there. */
@@ -96,17 +98,43 @@ void home_settle(struct sched *s, struct run *run)
     }
 }
 
-bool home_is_kept(const struct sched *s, const struct run *run)
+struct node *home_find(struct sched *s, const struct run *run)
 {
-    bool is = false;
-    if (home_rank(s, run) == MS_WORKERS_MAX) {
-        return false;
+    struct node *node = node_find(s, run->home.node_id);
+    if (node != NULL && vacant_can_serve(run, node) && home_is(run, node)) {
+        return node;
     }
-    for (const struct list *at = s->idle.next; !is && at != &s->idle; at = at->next) {
-        const struct node *node = list_item(at, const struct node, idle);
-        is = node_is_idle(node) && node_knows_plans(node) && home_is(run, node);
+    for (struct list *at = s->idle.next; run->home.folder != 0 && at != &s->idle; at = at->next) {
+        node = list_item(at, struct node, idle);
+        if (vacant_can_serve(run, node) && home_is(run, node)) {
+            return node;
+        }
     }
-    return is;
+    return NULL;
+}
+
+bool home_is_saving(const struct sched *s, const struct run *run)
+{
+    const struct node *node = run->home.step > 0 ? node_find(s, run->home.node_id) : NULL;
+    return node != NULL && node->leaving && node->conn != NULL && home_is(run, node) &&
+           home_rank(s, run) < MS_WORKERS_MAX;
+}
+
+uint32_t home_mark(struct sched *s, const struct run *but)
+{
+    uint32_t n = 0;
+    s->kept_in++; /* what was marked before is not any more */
+    for (struct list *at = s->recovering.next; at != &s->recovering; at = at->next) {
+        const struct run *run = list_item(at, struct run, recovering);
+        struct node *node =
+            run != but && run->home.step > 0 ? node_find(s, run->home.node_id) : NULL;
+        if (node != NULL && node_is_idle(node) && node->kept_in != s->kept_in &&
+            home_is(run, node) && home_rank(s, run) < MS_WORKERS_MAX) {
+            node->kept_in = s->kept_in;
+            n++;
+        }
+    }
+    return n;
 }
 
 const char *home_words(struct sched *s, const struct run *run)

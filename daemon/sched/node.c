@@ -251,8 +251,9 @@ void node_gone(struct sched *s, struct node *node, enum notice notice, const cha
         node->conn->node = NULL;
         node->conn = NULL;
     }
-    reason = emit_text(s, "%s", reason); /* it may live in the node */
-    node->leaving = false;               /* it did, or comes back and will say so again */
+    reason = emit_text(s, "%s", reason);     /* it may live in the node */
+    s->due |= node->leaving ? DUE_PLACE : 0; /* a job may have waited for what it saved */
+    node->leaving = false;                   /* it did, or comes back and will say so again */
     node_set(s, node, event, is_told ? reason : last_words(s, node, reason));
     emit_log(s, hold != NULL && hold->job != NULL ? MS_LOG_WARNING : MS_LOG_NOTICE,
              "node.%s node=%s host=%s reason=%s", node->state == NODE_LEFT ? "left" : "lost",

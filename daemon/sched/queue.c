@@ -162,13 +162,17 @@ static const char *place_words(struct sched *s, const struct job *job)
                                          s->n_paused, s->n_paused == 1 ? "" : "s")
                              : "";
     const char *stuck = s->n_stuck > 0 ? emit_text(s, ", %u stuck (msctl nodes)", s->n_stuck) : "";
+    const uint32_t n_kept = home_mark(s, NULL);
+    const char *kept =
+        n_kept > 0 ? emit_text(s, ", %u kept for a job that lost its ranks (msctl jobs)", n_kept)
+                   : "";
     if (job->workers > s->queue.n_nodes) {
         return emit_text(s, "needs %u node%s, the cluster has %u%s%s: waits until there are more",
                          job->workers, job->workers == 1 ? "" : "s", s->n_usable, paused, stuck);
     }
     const char *nodes =
-        emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s%s", next->workers,
-                  next->workers == 1 ? "" : "s", s->n_registered, s->n_idle, paused, stuck);
+        emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s%s%s", next->workers,
+                  next->workers == 1 ? "" : "s", s->n_registered, s->n_idle, kept, paused, stuck);
     if (!job_is_for_all(next) && next->workers <= s->n_idle) {
         nodes =
             emit_text(s, "waits for %u idle node%s that %s: %s of release 0.1", next->workers,

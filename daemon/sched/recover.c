@@ -518,7 +518,7 @@ bool recover_settle(struct sched *s)
         struct job *job = run->job;
         at = at->next;
         if (!all_hear(run) || formers_are_awaited(s, run) || s->now.mono_ms < run->again_ms ||
-            !recover_has_disk(s, run)) {
+            home_is_saving(s, run) || !recover_has_disk(s, run)) {
             continue;
         }
         if (is_next_turns(s)) {
@@ -549,7 +549,7 @@ bool recover_wants_nodes(const struct sched *s)
         const struct run *run = list_item(at, struct run, recovering);
         const bool wants = timer_is_armed(&run->round) && /* until it was looked at, too */
                            run->round.at_ms <= run->wants_until_ms;
-        if ((wants || home_is_kept(s, run)) && recover_n_vacant(run) > 0) {
+        if (wants && recover_n_vacant(run) > 0) {
             return true;
         }
     }

@@ -102,7 +102,7 @@ const char *recover_words(struct sched *s, const struct job *job)
     }
     if (recover_n_vacant(run) > 0) {
         return text_behind(s,
-                           home_rank(s, run) < job->workers && !home_is_kept(s, run)
+                           home_rank(s, run) < job->workers && home_find(s, run) == NULL
                                ? home_words(s, run)
                                : emit_text(s, "waits for a node to take %s: %s%s. ",
                                            list_ranks(s, job, true), s->mode->takers,

@@ -200,6 +200,7 @@ struct run {
     int64_t spare_ms;       /* from then on who keeps its state may be one of them */
     int64_t lost_ms;        /* when one that had been ready was lost: the last time */
     uint32_t home_rank;     /* as of the last look for nodes: home.c */
+    uint64_t kept_in;       /* ... which was that one */
     struct {                /* where its newest checkpoint is that is known; step 0: nowhere */
         char node_id[MS_NAME_MAX + 1], principal[MS_PRINCIPAL_MAX + 1];
         uint64_t folder, step;
@@ -362,8 +363,11 @@ void home_start(struct run *run, uint64_t step); /* all go on from that step */
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
-bool home_is_kept(const struct sched *s,
-                  const struct run *run);           /* it is idle, and no other job's */
+struct node *home_find(struct sched *s, const struct run *run); /* one that can serve; or NULL */
+/* Its process was told to leave, and writes there what it holds. */
+bool home_is_saving(const struct sched *s, const struct run *run);
+/* Marks the idle nodes that jobs keep so (kept_in), but for this run (NULL: for none); how many. */
+uint32_t home_mark(struct sched *s, const struct run *but);
 void home_settle(struct sched *s, struct run *run); /* a round begins, perhaps without it */
 int64_t home_until_ms(const struct sched *s, const struct run *run);
 const char *home_words(struct sched *s, const struct run *run); /* while it is waited for */

@@ -96,6 +96,7 @@ struct sched {
     struct list beating, idle;
     struct heap gone_by; /* principals of lost and left nodes, who has the most first */
     uint64_t last_gone;  /* a node's gone_no */
+    uint64_t kept_in;    /* the last look for nodes that jobs keep: home_mark */
     uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: node_is_usable() */
     struct heap timers;
     struct queue queue;

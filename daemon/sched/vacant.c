@@ -66,6 +66,8 @@ static bool has_stumbled(const struct sched *s, const struct run *run, const str
 static void look_around(struct sched *s, struct run *run)
 {
     run->home_rank = home_rank(s, run);
+    (void)home_mark(s, run);
+    run->kept_in = s->kept_in;
     for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
         node->is_unreached =
@@ -123,7 +125,7 @@ bool vacant_can_serve(const struct run *run, const struct node *node)
 
 static bool may_take(const struct run *run, uint32_t rank, const struct node *node, bool are_ranks)
 {
-    return vacant_can_serve(run, node) && !node->is_chosen &&
+    return vacant_can_serve(run, node) && !node->is_chosen && node->kept_in != run->kept_in &&
            id_allows(node->info.node_id, rank, are_ranks) &&
            (rank != run->home_rank || home_is(run, node));
 }
@@ -182,6 +184,10 @@ enum { CANDIDATES_MAX = 2 * MS_WORKERS_MAX };
 static struct node *choose(struct sched *s, const struct run *run, uint32_t rank, bool are_ranks)
 {
     const struct member *member = &run->members[rank];
+    if (rank == run->home_rank) {
+        struct node *node = home_find(s, run);
+        return node != NULL && may_take(run, rank, node, are_ranks) ? node : NULL;
+    }
     const bool is_reached = run->n_links == 0 || !links_are_bad(run, member->incarnation);
     struct node *best = node_find(s, member->node_id);
     best = best != NULL && may_take(run, rank, best, are_ranks) ? best : NULL;

@@ -87,14 +87,14 @@ uint64_t node_folder(const struct node_identity *identity, const char *path)
     uint64_t parts[2];
     uint8_t digest[MS_SHA256_BYTES];
     uint64_t folder = 0;
-    char bytes[sizeof(identity->host_id) + sizeof(parts)] = {0};
+    char bytes[sizeof(identity->host_name) + sizeof(parts)] = {0};
     if (stat(path, &st) != 0) {
         return 0;
     }
     parts[0] = (uint64_t)st.st_dev;
     parts[1] = (uint64_t)st.st_ino;
-    memcpy(bytes, identity->host_id, strlen(identity->host_id));
-    memcpy(bytes + sizeof(identity->host_id), parts, sizeof(parts));
+    memcpy(bytes, identity->host_name, strlen(identity->host_name)); /* as after a reboot */
+    memcpy(bytes + sizeof(identity->host_name), parts, sizeof(parts));
     ms_sha256(bytes, sizeof(bytes), digest);
     memcpy(&folder, digest, sizeof(folder));
     return folder;

@@ -503,6 +503,8 @@ void m_called_off(struct model *m, const char *log);
 /* model_recover.c */
 bool m_is_recoverable(const struct model *m, const struct m_job *job);
 bool m_has_vacant(const struct m_job *job);
+uint32_t m_count_kept(const struct model *m); /* idle, and perhaps for jobs that lost their state */
+bool m_is_kept(const struct model *m, const struct m_job *job, const struct m_node *node);
 bool m_has_home(const struct sched_job_row *row);                    /* as it is stored */
 void m_home_note(struct model *m, struct m_job *job, uint64_t step); /* of the node of rank 0 */
 /* Perhaps: a timer may be late. */

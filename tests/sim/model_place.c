@@ -356,7 +356,7 @@ void m_judge_queue(struct model *m)
     if (first != NULL && !m_is_for_all(first) && !all_know_plans(m)) {
         return; /* it waits for those that do, or ends */
     }
-    if (first != NULL && first->workers <= m_count_idle(m, false)) {
+    if (first != NULL && first->workers + m_count_kept(m) <= m_count_idle(m, false)) {
         sim_fail(m->w, "model: job %llu waits for %u nodes, and %u are idle", (ull)first->id,
                  first->workers, m_count_idle(m, false));
     }
@@ -587,6 +587,10 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
         snprintf(job->ranks[rank].machine, sizeof(job->ranks[rank].machine), "%s",
                  m_machine(m_node_find(m, msg->members[rank]->node_id)));
         struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
+        if (node != NULL && m_is_kept(m, job, node)) {
+            sim_fail(m->w, "model: job %llu is placed on node %s, which another one waits for",
+                     (ull)job->id, node->id);
+        }
         if (node != NULL) {
             memcpy(job->ranks[rank].owner, node->owner, sizeof(node->owner));
             memcpy(job->ranks[rank].host, node->host_name, sizeof(node->host_name));

@@ -43,9 +43,9 @@ void m_home_note(struct model *m, struct m_job *job, uint64_t step)
 
 static bool is_at_home(const struct m_job *job, const struct m_node *node)
 {
-    return (strcmp(node->id, job->home) == 0 && (strcmp(job->home_owner, "anyone") == 0 ||
-                                                 strcmp(job->home_owner, node->owner) == 0)) ||
-           (job->home_folder != 0 && node->folder == job->home_folder);
+    return (strcmp(node->id, job->home) == 0 ||
+            (job->home_folder != 0 && node->folder == job->home_folder)) &&
+           (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, node->owner) == 0);
 }
 
 /* A process holds the state, or one is where the checkpoints are. */
@@ -75,17 +75,40 @@ static bool awaits_home(const struct model *m, const struct m_job *job, bool per
     return job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over && !is_held(m, job);
 }
 
-/* It is back, and the job lacks others: nobody else takes it. */
-static bool keeps_home(const struct model *m, const struct m_job *job, bool perhaps)
+/* Another job, which lost its state, waits for that node. */
+static bool is_kept_for_another(const struct model *m, const struct m_job *job,
+                                const struct m_node *node, bool perhaps)
 {
-    bool keeps = false;
-    for (size_t i = 0; !keeps && i < m->nodes.n; i++) {
-        const struct m_node *node = &m->nodes.at[i];
-        const enum m_pause pause = m_pause_of(m, node);
-        keeps = m_is_idle(node) && is_at_home(job, node) && m_knows_plans(node) &&
-                (perhaps ? pause != M_PAUSED : pause == M_NOT_PAUSED);
+    bool is = false;
+    for (size_t i = 0; !is && i < m->jobs.n; i++) {
+        const struct m_job *other = &m->jobs.at[i];
+        is = other != job && !other->dropped && m_is_placed(other) && other->round_due &&
+             m_has_vacant(other) && strcmp(node->id, other->home) == 0 && is_at_home(other, node) &&
+             awaits_home(m, other, perhaps);
     }
-    return keeps && awaits_home(m, job, perhaps);
+    return is;
+}
+
+/* Its process was told to leave, and is there: it may not have saved yet. */
+static bool saves_at_home(const struct model *m, const struct m_job *job, bool perhaps)
+{
+    const struct m_node *node = m_node_find((struct model *)m, job->home);
+    return node != NULL && node->conn != 0 && node->leaving && is_at_home(job, node) &&
+           awaits_home(m, job, perhaps);
+}
+
+uint32_t m_count_kept(const struct model *m)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        n += m_is_idle(&m->nodes.at[i]) && is_kept_for_another(m, NULL, &m->nodes.at[i], true);
+    }
+    return n;
+}
+
+bool m_is_kept(const struct model *m, const struct m_job *job, const struct m_node *node)
+{
+    return is_kept_for_another(m, job, node, false);
 }
 
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps)
@@ -99,8 +122,8 @@ bool m_recovery_wants_nodes(const struct model *m, bool perhaps)
         const bool in_time =
             m->mono < until ||
             (perhaps && (m->mono <= m->busy_until || m->event->kind != SCHED_EV_TIME));
-        wants = wants || (!job->dropped && m_is_placed(job) && job->round_due &&
-                          (in_time || keeps_home(m, job, perhaps)) && m_has_vacant(job));
+        wants = wants || (!job->dropped && m_is_placed(job) && job->round_due && in_time &&
+                          m_has_vacant(job));
     }
     return wants;
 }
@@ -436,7 +459,8 @@ static bool may_take(const struct model *m, const struct m_job *job, uint32_t ra
                      const struct m_node *node)
 {
     return m_is_idle(node) && m_knows_plans(node) && m_pause_of(m, node) != M_PAUSED &&
-           id_may(m, job, node->id, rank, false) && !was_unfit(m, job, node->incarnation);
+           !is_kept_for_another(m, job, node, false) && id_may(m, job, node->id, rank, false) &&
+           !was_unfit(m, job, node->incarnation);
 }
 
 /* An idle node that others reach, as far as anybody knows. */
@@ -695,7 +719,8 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     job->round_tardy_at = m->mono + MS_CANCEL_GRACE_MS;
     if (!job->recovery || row->state != job->state || !job->round_due ||
         row->generation <= m->generation || m->draining || m->w->disk.spent ||
-        m_formers_are_awaited(m, job, false) || m->mono < job->again_at) {
+        m_formers_are_awaited(m, job, false) || saves_at_home(m, job, false) ||
+        m->mono < job->again_at) {
         sim_fail(m->w, "model: job %llu, %s in generation %llu, is assigned anew in %llu",
                  (ull)job->id, sched_job_state_name(job->state), (ull)job->generation,
                  (ull)row->generation);
@@ -751,9 +776,9 @@ void m_member_stored(struct model *m, const struct sched_member_row *row)
 static bool is_passed_over(const struct model *m, const struct m_job *job, uint32_t rank,
                            const struct m_node *node, const Ms__Assign *msg)
 {
-    bool is_free = may_take(m, job, rank, node) && m_pause_of(m, node) == M_NOT_PAUSED &&
-                   !m_is_aside(m, node, false) && !unfit_are_due(m, job) &&
-                   !has_stumbled(job, node);
+    bool is_free = may_take(m, job, rank, node) && !is_kept_for_another(m, job, node, true) &&
+                   m_pause_of(m, node) == M_NOT_PAUSED && !m_is_aside(m, node, false) &&
+                   !unfit_are_due(m, job) && !has_stumbled(job, node);
     for (size_t k = 0; is_free && k < msg->n_members; k++) {
         is_free = strcmp(msg->members[k]->node_id, node->id) != 0;
     }
@@ -972,6 +997,7 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
         const struct m_node *node = &m->nodes.at[i];
         bool may_all =
             m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED &&
+            !is_kept_for_another(m, job, node, true) &&
             !(has_pause && (has_stumbled(job, node) || m_is_unreached(job, node->incarnation) ||
                             m_is_cut_off(job, m_machine(node))));
         for (uint32_t rank = 0; may_all && rank < job->workers; rank++) {
@@ -1006,7 +1032,8 @@ static const char *round_is_late(const struct model *m, const struct m_job *job)
 {
     const int64_t at = job->not_before + m->stretch - job->not_before_stretch + LATE_MS;
     if (m->draining || may_lack_room(m) || m->turn_is_full || !job->round_due || m->fresh ||
-        m_formers_are_awaited(m, job, true) || is_about_to_try(m, job)) {
+        m_formers_are_awaited(m, job, true) || saves_at_home(m, job, true) ||
+        is_about_to_try(m, job)) {
         return NULL;
     }
     const bool has_pause = /* it is no pause of nothing */

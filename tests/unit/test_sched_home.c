@@ -100,6 +100,29 @@ START_TEST(where_any_node_has_them_any_node_is_as_good)
 }
 END_TEST
 
+/* ... nor another job that lost ranks of its own. */
+START_TEST(no_other_job_that_lacks_a_node_has_it_either)
+{
+    const uint64_t spare = running_with(here, 2); /* job 1: w0, w1 */
+    const uint64_t third = fix_register("third", 91);
+    submit_with("{}", 2);
+    fix_plan(spare, 2, 2, FIX_PLAN);
+    fix_ready_with(spare, 2, 2, 0, fix_digest(FIX_BITS));
+    fix_ready_with(third, 2, 2, 1, fix_digest(FIX_BITS));
+    fix_job_is(2, "RUNNING", "");
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    fix_close(third);
+    fix_job_is(2, "RECOVERING", "waits for a node to take rank 1");
+    conns[0] = fix_register("w0", 11);
+    fix_beat(spare);
+    beat_spare_for(conns[0], FIX_LEASE_MS / 2);
+    fix_job_is(2, "RECOVERING", "waits for a node to take rank 1");
+    conns[1] = fix_register("w1", 12);
+    (void)assigned(0, 3);
+}
+END_TEST
+
 /* Rank 0 left before the others, so that another node had its rank, and nothing of it yet. */
 START_TEST(they_are_on_the_node_whose_rank_0_wrote_them)
 {
@@ -149,7 +172,7 @@ START_TEST(it_is_kept_for_its_job_while_that_lacks_other_nodes)
     fix_close(conns[0]);
     conns[0] = fix_register("w0", 11);
     beat_spare_for(conns[0], 4 * FIX_LEASE_MS);
-    fix_job_is(2, "QUEUED", "waits behind a job that lost ranks");
+    fix_job_is(2, "QUEUED", "1 idle, 1 kept for a job that lost its ranks");
     conns[1] = fix_register("w1", 12);
     (void)assigned(0, 2);
 
@@ -255,6 +278,45 @@ START_TEST(a_node_with_the_same_folder_is_as_good)
     }
     fix_close(nodes[0]);
     conns[0] = nodes[2];
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* What it saves would be read before it is complete. */
+START_TEST(nobody_reads_there_before_a_process_that_saves_has_left)
+{
+    start_for(SCHED_STANDING, 0, TOPO_MS);
+    uint64_t nodes[2];
+    for (uint64_t i = 0; i < 2; i++) {
+        Ms__Register msg = fix_node(i == 0 ? "w0" : "slot", 1 + i);
+        msg.jobs_folder = 7;
+        nodes[i] = fix_open(MS_ROLE_WORKER, "host-certificate");
+        fix_say(nodes[i], MS_MSG_REGISTER, &msg.base);
+        if (i == 0) {
+            conns[0] = nodes[0];
+            submit_with(here, 1);
+            fix_plan(conns[0], 1, 1, FIX_PLAN);
+            all_ready_at(1, 1, 0);
+            saves(1, 250, 0);
+        }
+    }
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = msg.generation = 1;
+    msg.code = MS_E_CANCELLED;
+    msg.leaving = 1;
+    msg.text = msg.weights_sha256 = msg.plan_sha256 = msg.log_path = (char *)"";
+    fix_say(nodes[0], MS_MSG_RANK_DONE, &msg.base);
+    ck_assert_ptr_null(fix_heard(nodes[1], MS_MSG_ASSIGN));
+    for (int i = 0; i < 8; i++) {
+        fix_beat(nodes[0]);
+        fix_beat(nodes[1]);
+        fix_pass(FIX_LEASE_MS / 2);
+        ck_assert_ptr_null(fix_heard(nodes[1], MS_MSG_ASSIGN));
+    }
+    Ms__Leave leave = MS__LEAVE__INIT;
+    leave.reason = (char *)"";
+    fix_say(nodes[0], MS_MSG_LEAVE, &leave.base);
+    conns[0] = nodes[1];
     (void)assigned(0, 2);
 }
 END_TEST
@@ -421,6 +483,7 @@ int main(void)
     tcase_add_test(t, a_job_whose_last_rank_is_lost_waits_for_the_node_with_its_checkpoints);
     tcase_add_test(t, as_long_as_it_may_come_back);
     tcase_add_loop_test(t, where_any_node_has_them_any_node_is_as_good, 0, 4);
+    tcase_add_test(t, no_other_job_that_lacks_a_node_has_it_either);
     tcase_add_test(t, they_are_on_the_node_whose_rank_0_wrote_them);
     tcase_add_test(t, a_rank_that_it_had_since_is_not_waited_for_twice);
     tcase_add_test(t, it_is_kept_for_its_job_while_that_lacks_other_nodes);
@@ -429,6 +492,7 @@ int main(void)
     tcase_add_test(t, what_is_known_of_it_is_stored_by_itself);
     tcase_add_test(t, a_job_without_one_goes_to_any_node);
     tcase_add_test(t, a_node_with_the_same_folder_is_as_good);
+    tcase_add_test(t, nobody_reads_there_before_a_process_that_saves_has_left);
     tcase_add_test(t, one_that_was_given_up_is_not_waited_for_again);
     tcase_add_test(t, one_that_no_rank_could_read_counts_for_what_they_went_on_from);
     tcase_add_test(t, while_another_rank_holds_the_state_nobody_waits);
