@@ -499,6 +499,9 @@ static void judge_hosts(struct model *m, const struct m_job *job, const Ms__Assi
     uint32_t best = UINT32_MAX;
     uint32_t least_used = UINT32_MAX;
     uint32_t most_unused = 0;
+    if (m_count_kept(m) > 0) {
+        return; /* nobody knows which ones it had the choice of */
+    }
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         enum m_pause pause = m_pause_of(m, node);
@@ -533,7 +536,8 @@ static void judge_asides(struct model *m, const struct m_job *job, const Ms__Ass
         good += m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED &&
                 !m_is_aside(m, node, false) && (m_is_for_all(job) || m_knows_plans(node));
     }
-    for (size_t i = 0; i < msg->n_members && good >= job->workers; i++) {
+    const uint32_t kept = m_count_kept(m); /* perhaps of those */
+    for (size_t i = 0; i < msg->n_members && good >= job->workers + kept; i++) {
         const struct m_node *node = m_node_find(m, msg->members[i]->node_id);
         if (node != NULL && m_is_aside(m, node, true)) {
             sim_fail(m->w, "model: rank %zu of job %llu goes to node %s, whose host is set aside",
