@@ -663,14 +663,14 @@ static void acknowledge_next(struct world *w, struct sim_node *node)
     }
 }
 
-/* As the agent does. */
+/* As the agent does; that of a release before this one does not say that it leaves. */
 static void decline(struct world *w, const struct sim_node *node, const Ms__Assign *msg)
 {
     Ms__RankDone done = MS__RANK_DONE__INIT;
     done.job = msg->job;
     done.generation = msg->generation;
     done.rank = msg->rank;
-    done.leaving = node->renews || node->leaving;
+    done.leaving = (node->renews || node->leaving) && w->seed % 3 != 0;
     done.code = done.leaving ? MS_E_CANCELLED : MS_E_FULL;
     done.text = (char *)"it takes no rank now";
     done.weights_sha256 = done.plan_sha256 = done.log_path = (char *)"";
