@@ -28,22 +28,48 @@ static void saves(uint64_t generation, uint64_t step, uint64_t saved)
     fix_say(conns[0], MS_MSG_PROGRESS, &msg.base);
 }
 
-/* On nodes w0, w1, ...; and one more is idle. */
-static uint64_t running_with(const char *spec, uint32_t ranks)
+static uint64_t node_in(const char *id, uint64_t incarnation, uint64_t folder)
+{
+    const uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, incarnation);
+    msg.jobs_folder = folder;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+/* On nodes w0, w1, ... with that folder of jobs; rank 0 is at that step, and has saved one. */
+static void runs_in(uint64_t folder, const char *spec, uint32_t ranks, uint64_t step,
+                    uint64_t saved)
 {
     start_for(SCHED_STANDING, 0, TOPO_MS);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         char id[8];
         snprintf(id, sizeof(id), "w%u", rank);
-        conns[rank] = fix_register(id, 1 + rank);
+        conns[rank] = node_in(id, 1 + rank, folder);
     }
     submit_with(spec, ranks);
     fix_plan(conns[0], 1, 1, FIX_PLAN);
     all_ready_at(1, ranks, 0);
-    const uint64_t spare = fix_register("spare", 90);
-    saves(1, 250, 200);
+    saves(1, step, saved);
     fix_job_is(1, "RUNNING", "");
-    return spare;
+}
+
+/* ... and one more is idle. */
+static uint64_t running_with(const char *spec, uint32_t ranks)
+{
+    runs_in(0, spec, ranks, 250, 200);
+    return fix_register("spare", 90);
+}
+
+/* Rank 0 is told to. */
+static void leaves(void)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = msg.generation = 1;
+    msg.code = MS_E_CANCELLED;
+    msg.leaving = 1;
+    msg.text = msg.weights_sha256 = msg.plan_sha256 = msg.log_path = (char *)"";
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
 }
 
 static void beat_spare_for(uint64_t spare, int64_t ms)
@@ -160,13 +186,7 @@ END_TEST
 /* ... and is there before the other ranks' nodes: nobody else takes it meanwhile. */
 START_TEST(it_is_kept_for_its_job_while_that_lacks_other_nodes)
 {
-    start_for(SCHED_STANDING, 0, TOPO_MS);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit_with(here, 2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
-    all_ready_at(1, 2, 0);
-    saves(1, 250, 200);
+    runs_in(0, here, 2, 250, 200);
     ck_assert_uint_eq(fix_submit(1, 0), 2);
     fix_close(conns[1]);
     fix_close(conns[0]);
@@ -207,19 +227,9 @@ END_TEST
 /* It saves what it holds before its process ends. */
 START_TEST(a_rank_0_that_is_told_to_leave_has_one)
 {
-    start_for(SCHED_STANDING, 0, TOPO_MS);
-    conns[0] = fix_register("w0", 1);
-    submit_with(here, 1);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
-    all_ready_at(1, 1, 0);
-    saves(1, 250, 0);
+    runs_in(0, here, 1, 250, 0);
     const uint64_t spare = fix_register("spare", 90);
-    Ms__RankDone msg = MS__RANK_DONE__INIT;
-    msg.job = msg.generation = 1;
-    msg.code = MS_E_CANCELLED;
-    msg.leaving = 1;
-    msg.text = msg.weights_sha256 = msg.plan_sha256 = msg.log_path = (char *)"";
-    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    leaves();
     ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
     fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 250");
 }
@@ -244,12 +254,7 @@ END_TEST
 /* Nothing is lost by it that another node could have. */
 START_TEST(a_job_without_one_goes_to_any_node)
 {
-    start_for(SCHED_STANDING, 0, TOPO_MS);
-    conns[0] = fix_register("w0", 1);
-    submit_with(here, 1);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
-    all_ready_at(1, 1, 0);
-    saves(1, 50, 0);
+    runs_in(0, here, 1, 50, 0);
     const uint64_t spare = fix_register("spare", 90);
     fix_close(conns[0]);
     conns[0] = spare;
@@ -260,24 +265,11 @@ END_TEST
 /* Slots of one host, say. */
 START_TEST(a_node_with_the_same_folder_is_as_good)
 {
-    start_for(SCHED_STANDING, 0, TOPO_MS);
-    uint64_t nodes[3];
-    for (uint64_t i = 0; i < 3; i++) {
-        static const char *const ids[] = {"w0", "other", "slot"};
-        Ms__Register msg = fix_node(ids[i], 1 + i);
-        msg.jobs_folder = i == 1 ? 8 : 7;
-        nodes[i] = fix_open(MS_ROLE_WORKER, "host-certificate");
-        fix_say(nodes[i], MS_MSG_REGISTER, &msg.base);
-        if (i == 0) {
-            conns[0] = nodes[0];
-            submit_with(here, 1);
-            fix_plan(conns[0], 1, 1, FIX_PLAN);
-            all_ready_at(1, 1, 0);
-            saves(1, 250, 200);
-        }
-    }
-    fix_close(nodes[0]);
-    conns[0] = nodes[2];
+    runs_in(7, here, 1, 250, 200);
+    (void)node_in("other", 2, 8);
+    const uint64_t slot = node_in("slot", 3, 7);
+    fix_close(conns[0]);
+    conns[0] = slot;
     (void)assigned(0, 2);
 }
 END_TEST
@@ -285,38 +277,20 @@ END_TEST
 /* What it saves would be read before it is complete. */
 START_TEST(nobody_reads_there_before_a_process_that_saves_has_left)
 {
-    start_for(SCHED_STANDING, 0, TOPO_MS);
-    uint64_t nodes[2];
-    for (uint64_t i = 0; i < 2; i++) {
-        Ms__Register msg = fix_node(i == 0 ? "w0" : "slot", 1 + i);
-        msg.jobs_folder = 7;
-        nodes[i] = fix_open(MS_ROLE_WORKER, "host-certificate");
-        fix_say(nodes[i], MS_MSG_REGISTER, &msg.base);
-        if (i == 0) {
-            conns[0] = nodes[0];
-            submit_with(here, 1);
-            fix_plan(conns[0], 1, 1, FIX_PLAN);
-            all_ready_at(1, 1, 0);
-            saves(1, 250, 0);
-        }
-    }
-    Ms__RankDone msg = MS__RANK_DONE__INIT;
-    msg.job = msg.generation = 1;
-    msg.code = MS_E_CANCELLED;
-    msg.leaving = 1;
-    msg.text = msg.weights_sha256 = msg.plan_sha256 = msg.log_path = (char *)"";
-    fix_say(nodes[0], MS_MSG_RANK_DONE, &msg.base);
-    ck_assert_ptr_null(fix_heard(nodes[1], MS_MSG_ASSIGN));
+    runs_in(7, here, 1, 250, 0);
+    const uint64_t slot = node_in("slot", 2, 7);
+    leaves();
+    ck_assert_ptr_null(fix_heard(slot, MS_MSG_ASSIGN));
     for (int i = 0; i < 8; i++) {
-        fix_beat(nodes[0]);
-        fix_beat(nodes[1]);
+        fix_beat(conns[0]);
+        fix_beat(slot);
         fix_pass(FIX_LEASE_MS / 2);
-        ck_assert_ptr_null(fix_heard(nodes[1], MS_MSG_ASSIGN));
+        ck_assert_ptr_null(fix_heard(slot, MS_MSG_ASSIGN));
     }
     Ms__Leave leave = MS__LEAVE__INIT;
     leave.reason = (char *)"";
-    fix_say(nodes[0], MS_MSG_LEAVE, &leave.base);
-    conns[0] = nodes[1];
+    fix_say(conns[0], MS_MSG_LEAVE, &leave.base);
+    conns[0] = slot;
     (void)assigned(0, 2);
 }
 END_TEST
