@@ -184,9 +184,9 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, bool w
 {
     struct run *run = job->run;
     const int64_t since_ms = stall_since_ms(s, run, was_there);
-    const bool is_loss = text[0] != '\0' && !was_newcomer; /* of one that held the state */
-    const bool is_timed =                                  /* who cannot serve buys no time */
-        run->stands_still && run->met_unfit && !is_loss;
+    /* of one that held the state; who cannot serve buys no time */
+    const bool is_loss = text[0] != '\0' && !was_newcomer;
+    const bool is_timed = run->stands_still && run->met_unfit && !is_loss;
     complaint_forget(s, run);
     if (job->state == JOB_RUNNING) {
         job_set(s, job, JOB_ON_LOSS, text, "");
