@@ -2,6 +2,7 @@
 #include "cli/child.h"
 
 #include "proto/file_write.h"
+#include "proto/line_out.h"
 #include "proto/macros.h"
 #include "proto/ms_env.h"
 #include "proto/regular.h"
@@ -202,6 +203,7 @@ int child_start(struct child *child, const struct child_spec *spec, struct ms_er
     if (start.log_fd < 0) {
         return ms_err_prefix(err, "the log of the %s", child->name);
     }
+    ms_line_drop_torn(start.log_fd);
     /* a signal that comes between fork and the reset of handlers would run ours in the child, and
      * tell the event loop of msctl, through the pipe that both have, that msctl got it */
     sigset_t all;

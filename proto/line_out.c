@@ -4,6 +4,7 @@
 #include "proto/limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +191,42 @@ uint64_t ms_line_out_lost(struct ms_line_out *out)
     out->lost -= lost;
     unlock(out);
     return lost;
+}
+
+/* Where the last line of the first size bytes begins; -1: that cannot be read. */
+static off_t find_torn(int fd, off_t size)
+{
+    char bytes[512];
+    while (size > 0) {
+        const size_t want = size < (off_t)sizeof(bytes) ? (size_t)size : sizeof(bytes);
+        if (pread(fd, bytes, want, size - (off_t)want) != (ssize_t)want) {
+            return -1;
+        }
+        const size_t torn = torn_of(bytes, want);
+        size -= (off_t)torn;
+        if (torn < want) {
+            break;
+        }
+    }
+    return size;
+}
+
+void ms_line_drop_torn(int fd)
+{
+    char path[40];
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        return;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* it may be open for writing only */
+    const int read_fd = open(path, O_RDONLY | O_CLOEXEC);
+    const off_t whole = read_fd >= 0 ? find_torn(read_fd, st.st_size) : -1;
+    if (whole >= 0 && whole < st.st_size && ftruncate(fd, whole) != 0) {
+        ms_line_say(fd, "\n"); /* a file that only grows: what comes stands by itself */
+    }
+    if (read_fd >= 0) {
+        close(read_fd);
+    }
 }
 
 void ms_line_say(int fd, const char *fmt, ...)

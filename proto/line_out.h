@@ -44,6 +44,10 @@ int ms_line_out_flush(struct ms_line_out *out, const char *name, struct ms_err *
 /* Lines that are lost, once, when all that waited is written; else 0. */
 uint64_t ms_line_out_lost(struct ms_line_out *out);
 
+/* Behind the last newline of a regular file nothing stays: a kill left it there, and the next line
+ * would stand behind it. For who takes over the file of a process that has ended, before anything
+ * else is written. A file that may not be read stays as it is. */
+void ms_line_drop_torn(int fd);
 /* One line, with its newline, whole or not at all: for who has nothing that could keep it. */
 void ms_line_say(int fd, const char *fmt, ...) MS_PRINTF(2, 3);
 

@@ -61,6 +61,7 @@ static int open_log(struct worker *worker, const char *job_tag, struct ms_err *e
     if (fd < 0) {
         return ms_err_prefix(err, "the log of rank %u", worker->rank);
     }
+    ms_line_drop_torn(fd);
     worker->log_fd = fd;
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +35,20 @@ struct found {
     uint64_t last; /* its highest step: a process that was asleep may have said an older one */
 };
 
+/* A whole loss line. One that a kill tore, and that somebody has written behind, is none: its step
+ * is told again. */
+static int read_loss(const char *line, int64_t *epoch, int64_t *step)
+{
+    int at = 0;
+    char *end = NULL;
+    if (sscanf(line, "epoch: %" SCNd64 " step: %" SCNd64 ", loss is %n", epoch, step, &at) != 2 ||
+        at == 0) {
+        return 0;
+    }
+    (void)strtof(line + at, &end);
+    return end != line + at && strcmp(end, "\n") == 0;
+}
+
 static void read_line(void *arg, const char *line)
 {
     struct found *found = arg;
@@ -45,9 +60,8 @@ static void read_line(void *arg, const char *line)
         const size_t n = strlen(found->training);
         found->is_ours = strncmp(name, found->training, n) == 0 && strcmp(name + n, "\n") == 0;
         found->last = 0;
-    } else if (found->is_ours &&
-               sscanf(line, "epoch: %" SCNd64 " step: %" SCNd64 ", loss is", &epoch, &step) == 2 &&
-               epoch > 0 && step > 0 && step <= found->steps_per_epoch) {
+    } else if (found->is_ours && read_loss(line, &epoch, &step) && epoch > 0 && step > 0 &&
+               step <= found->steps_per_epoch) {
         const uint64_t at = (uint64_t)((epoch - 1) * found->steps_per_epoch + step);
         found->last = at > found->last ? at : found->last;
     }

@@ -297,6 +297,37 @@ START_TEST(a_log_says_how_many_of_its_lines_are_lost)
 }
 END_TEST
 
+/* A kill tears a write: nothing, some or more of a line than one read takes. */
+static const size_t torn[] = {0, 11, 512, 1500};
+
+START_TEST(what_a_kill_left_behind_the_last_line_goes)
+{
+    char end[1500];
+    memset(end, 'x', sizeof(end));
+    int fd = open_lines(O_APPEND);
+    ms_line_say(fd, "one line\n");
+    ck_assert_int_eq(write(fd, end, torn[_i]), (ssize_t)torn[_i]);
+
+    ms_line_drop_torn(fd);
+    ms_line_say(fd, "another\n");
+
+    ck_assert_str_eq(slurp(), "one line\nanother\n");
+    close(fd);
+}
+END_TEST
+
+START_TEST(of_a_file_without_a_whole_line_nothing_stays)
+{
+    int fd = open_lines(O_APPEND);
+    ck_assert_int_eq(write(fd, "one l", 5), 5);
+
+    ms_line_drop_torn(fd);
+
+    ck_assert_str_eq(slurp(), "");
+    close(fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("line_out");
@@ -309,6 +340,8 @@ int main(void)
     tcase_add_test(tc, the_rest_of_a_line_that_a_pipe_took_comes_first);
     tcase_add_test(tc, threads_that_share_a_full_file_tear_no_line_and_lose_none_that_may_wait);
     tcase_add_test(tc, a_log_says_how_many_of_its_lines_are_lost);
+    tcase_add_loop_test(tc, what_a_kill_left_behind_the_last_line_goes, 0, 4);
+    tcase_add_test(tc, of_a_file_without_a_whole_line_nothing_stays);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -86,6 +86,36 @@ START_TEST(torn_last_line_is_dropped)
 }
 END_TEST
 
+/* Its step would be taken for told, and stand nowhere. */
+START_TEST(a_torn_line_that_somebody_wrote_behind_tells_no_step)
+{
+    live("0123456789ab", 1, 1);
+    append("epoch: 1 step: 2, loss is 0.29plan: given\n");
+    live("0123456789ab", 2, 2);
+    append("epoch: 1 step: 3, loss is epoch: 1 step: 3, loss\nepoch: 1 step: 3\n");
+    live("0123456789ab", 3, 3);
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "epoch: 1 step: 2, loss is 0.29plan: given\n"
+                              "epoch: 1 step: 2, loss is 0.5\n"
+                              "epoch: 1 step: 3, loss is epoch: 1 step: 3, loss\n"
+                              "epoch: 1 step: 3\n"
+                              "epoch: 1 step: 3, loss is 0.5\n");
+}
+END_TEST
+
+/* As metrics_format_loss has them. */
+START_TEST(a_loss_may_be_no_number)
+{
+    live("0123456789ab", 1, 1);
+    append("epoch: 1 step: 2, loss is nan\nepoch: 1 step: 3, loss is -inf\n");
+    live("0123456789ab", 2, 4);
+
+    ck_assert_ptr_nonnull(strstr(slurp(), "-inf\nepoch: 1 step: 4, loss is 0.5\n"));
+}
+END_TEST
+
 START_TEST(lines_of_another_training_count_for_nothing)
 {
     append("epoch: 1 step: 4, loss is 0.25\n");
@@ -345,6 +375,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, each_step_is_printed_once_behind_a_line_that_names_the_training);
     tcase_add_test(tc, torn_last_line_is_dropped);
+    tcase_add_test(tc, a_torn_line_that_somebody_wrote_behind_tells_no_step);
+    tcase_add_test(tc, a_loss_may_be_no_number);
     tcase_add_test(tc, lines_of_another_training_count_for_nothing);
     tcase_add_test(tc, lines_longer_than_ours_hide_no_step);
     tcase_add_test(tc, what_another_is_writing_stays);
