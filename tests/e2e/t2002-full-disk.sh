@@ -76,6 +76,20 @@ ok "and says so" logged a "store.space"
 ok "the reserve is back" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge $RESERVE ]
 ok "TERM ends it cleanly" stop a
 
+# refused_at_last NAME: submits are refused with status 4 once its disk is full to the brim. Until then the scheduler may have
+# folded its log in, which gives room back: what it takes in that moment counts.
+refused_at_last() {
+    local got
+    for _ in {1..50}; do
+        dd if=/dev/zero bs=4096 2>/dev/null >>"$T/$1/filler"
+        ctl "$1" submit "$T/job.yaml" >/dev/null 2>"$T/refusal"
+        got=$?
+        [ $got = 0 ] || break
+        taken=$((taken + 1))
+    done
+    [ $got = 4 ]
+}
+
 # ---- large texts: a log of writes that is too large to be folded in, many at once in one transaction
 for case in "1 60000" "1 250000" "48 60000" "24 250000"; do
     read -r clients bytes <<<"$case"
@@ -90,9 +104,8 @@ for case in "1 60000" "1 250000" "48 60000" "24 250000"; do
     cp "$T/ok.out" "$T/large.out"
     ok "in words" grep -q "job large cannot be stored: the disk of the database is full" "$T/large.out"
     taken=$(sed -n 's/ taken$//p' "$T/large.out")
-    ok "of msctl too, with exit status 4" status 4 ctl "$name" submit "$T/job.yaml"
+    ok "of msctl too, with exit status 4" refused_at_last "$name"
     ok "the scheduler goes on" ctl "$name" status
-    dd if=/dev/zero of="$T/$name/filler" bs=4096 2>/dev/null
     ok "ends are stored, though somebody takes what is left" ctl "$name" cancel 1 2 3 4 5
     stop "$name" KILL
     rm "$T/$name/filler"
