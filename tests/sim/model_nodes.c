@@ -202,7 +202,8 @@ static void old_ranks_lost(struct model *m, const struct m_conn *conn, const str
 static void came_back(struct model *m, const struct m_conn *conn, struct m_rank *r)
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
-    const bool is_older = conn->claim.generation != job->generation;
+    const uint64_t known = r->settled != 0 ? r->settled : job->generation;
+    const bool is_older = conn->claim.generation != known;
     if (r->missing && job->state != JOB_RUNNING) {
         r->ready = r->started = job->called_off; /* else it is to get ready */
     }
