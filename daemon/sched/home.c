@@ -98,10 +98,17 @@ void home_settle(struct sched *s, struct run *run)
     }
 }
 
+/* As it is now: another one may have its name. */
+static struct node *node_of(const struct sched *s, const struct run *run)
+{
+    struct node *node = run->home.step > 0 ? node_find(s, run->home.node_id) : NULL;
+    return node != NULL && home_is(run, node) ? node : NULL;
+}
+
 struct node *home_find(struct sched *s, const struct run *run)
 {
-    struct node *node = node_find(s, run->home.node_id);
-    if (node != NULL && vacant_can_serve(run, node) && home_is(run, node)) {
+    struct node *node = node_of(s, run);
+    if (node != NULL && vacant_can_serve(run, node)) {
         return node;
     }
     for (struct list *at = s->idle.next; run->home.folder != 0 && at != &s->idle; at = at->next) {
@@ -115,8 +122,8 @@ struct node *home_find(struct sched *s, const struct run *run)
 
 bool home_is_saving(const struct sched *s, const struct run *run)
 {
-    const struct node *node = run->home.step > 0 ? node_find(s, run->home.node_id) : NULL;
-    return node != NULL && node->leaving && node->conn != NULL && home_is(run, node) &&
+    const struct node *node = node_of(s, run);
+    return node != NULL && node->leaving && node->conn != NULL &&
            home_rank(s, run) < MS_WORKERS_MAX;
 }
 
@@ -126,10 +133,9 @@ uint32_t home_mark(struct sched *s, const struct run *but)
     s->kept_in++; /* what was marked before is not any more */
     for (struct list *at = s->recovering.next; at != &s->recovering; at = at->next) {
         const struct run *run = list_item(at, struct run, recovering);
-        struct node *node =
-            run != but && run->home.step > 0 ? node_find(s, run->home.node_id) : NULL;
+        struct node *node = run != but ? node_of(s, run) : NULL;
         if (node != NULL && node_is_idle(node) && node->kept_in != s->kept_in &&
-            home_is(run, node) && home_rank(s, run) < MS_WORKERS_MAX) {
+            home_rank(s, run) < MS_WORKERS_MAX) {
             node->kept_in = s->kept_in;
             n++;
         }

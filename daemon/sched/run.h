@@ -199,8 +199,6 @@ struct run {
     int64_t wants_until_ms; /* so long idle nodes are kept for it */
     int64_t spare_ms;       /* from then on who keeps its state may be one of them */
     int64_t lost_ms;        /* when one that had been ready was lost: the last time */
-    uint32_t home_rank;     /* as of the last look for nodes: home.c */
-    uint64_t kept_in;       /* ... which was that one */
     struct {                /* where its newest checkpoint is that is known; step 0: nowhere */
         char node_id[MS_NAME_MAX + 1], principal[MS_PRINCIPAL_MAX + 1];
         uint64_t folder, step;

@@ -61,13 +61,32 @@ static bool has_stumbled(const struct sched *s, const struct run *run, const str
     return false;
 }
 
-/* Once for all vacant ranks, each of which may ask each idle node; and again when a process is told
- * to be a rank. */
-static void look_around(struct sched *s, struct run *run)
+/* Each rank has, or had, the node of its number; or is about to have it again. */
+static bool ids_are_ranks(const struct sched *s, const struct run *run)
 {
-    run->home_rank = home_rank(s, run);
+    uint64_t number = 0;
+    bool are = s->mode->ids_are_ranks;
+    for (uint32_t rank = 0; are && rank < run->job->workers; rank++) {
+        const struct former *former = former_chosen(run, rank);
+        const char *node_id = former != NULL ? former->node_id : run->members[rank].node_id;
+        are = id_is_rank(node_id, &number) && number == rank;
+    }
+    return are;
+}
+
+/* What is true of all vacant ranks, each of which may ask each idle node. */
+struct look {
+    bool are_ranks;     /* ids_are_ranks */
+    uint32_t home_rank; /* which is for who is at home */
+    uint64_t kept_in;   /* marks the nodes that other jobs keep: home_mark */
+};
+
+/* Once; and again when a process is told to be a rank. */
+static void look_around(struct sched *s, const struct run *run, struct look *look)
+{
+    look->home_rank = home_rank(s, run);
     (void)home_mark(s, run);
-    run->kept_in = s->kept_in;
+    look->kept_in = s->kept_in;
     for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
         node->is_unreached =
@@ -97,19 +116,6 @@ uint32_t recover_n_vacant(const struct run *run)
     return n;
 }
 
-/* Each rank has, or had, the node of its number; or is about to have it again. */
-static bool ids_are_ranks(const struct sched *s, const struct run *run)
-{
-    uint64_t number = 0;
-    bool are = s->mode->ids_are_ranks;
-    for (uint32_t rank = 0; are && rank < run->job->workers; rank++) {
-        const struct former *former = former_chosen(run, rank);
-        const char *node_id = former != NULL ? former->node_id : run->members[rank].node_id;
-        are = id_is_rank(node_id, &number) && number == rank;
-    }
-    return are;
-}
-
 /* Then they stay what they are: a number takes no other rank. */
 static bool id_allows(const char *node_id, uint32_t rank, bool are_ranks)
 {
@@ -123,11 +129,12 @@ bool vacant_can_serve(const struct run *run, const struct node *node)
            !vacant_is_unfit(run, node->info.incarnation);
 }
 
-static bool may_take(const struct run *run, uint32_t rank, const struct node *node, bool are_ranks)
+static bool may_take(const struct run *run, uint32_t rank, const struct node *node,
+                     const struct look *look)
 {
-    return vacant_can_serve(run, node) && !node->is_chosen && node->kept_in != run->kept_in &&
-           id_allows(node->info.node_id, rank, are_ranks) &&
-           (rank != run->home_rank || home_is(run, node));
+    return vacant_can_serve(run, node) && !node->is_chosen && node->kept_in != look->kept_in &&
+           id_allows(node->info.node_id, rank, look->are_ranks) &&
+           (rank != look->home_rank || home_is(run, node));
 }
 
 enum { UNREACHED, STUMBLED, FIT };
@@ -161,12 +168,12 @@ uint32_t vacant_n_fit(struct sched *s, const struct run *run)
 
 bool vacant_has_untried(struct sched *s, struct run *run, uint32_t rank)
 {
-    const bool are_ranks = ids_are_ranks(s, run);
+    struct look look = {.are_ranks = ids_are_ranks(s, run)};
     bool has = false;
-    look_around(s, run);
+    look_around(s, run, &look);
     for (struct list *at = s->idle.next; !has && at != &s->idle; at = at->next) {
         const struct node *node = list_item(at, struct node, idle);
-        has = may_take(run, rank, node, are_ranks) && !is_unreached(run, node) &&
+        has = may_take(run, rank, node, &look) && !is_unreached(run, node) &&
               !has_stumbled(s, run, node);
     }
     return has;
@@ -181,22 +188,23 @@ struct choice {
 /* As many are looked at as anybody could want: cost.h and the length of a tick. */
 enum { CANDIDATES_MAX = 2 * MS_WORKERS_MAX };
 
-static struct node *choose(struct sched *s, const struct run *run, uint32_t rank, bool are_ranks)
+static struct node *choose(struct sched *s, const struct run *run, uint32_t rank,
+                           const struct look *look)
 {
     const struct member *member = &run->members[rank];
-    if (rank == run->home_rank) {
+    if (rank == look->home_rank) {
         struct node *node = home_find(s, run);
-        return node != NULL && may_take(run, rank, node, are_ranks) ? node : NULL;
+        return node != NULL && may_take(run, rank, node, look) ? node : NULL;
     }
     const bool is_reached = run->n_links == 0 || !links_are_bad(run, member->incarnation);
     struct node *best = node_find(s, member->node_id);
-    best = best != NULL && may_take(run, rank, best, are_ranks) ? best : NULL;
+    best = best != NULL && may_take(run, rank, best, look) ? best : NULL;
     int best_fitness = best != NULL ? fitness(s, run, member, is_reached, best) : -1;
     size_t n = 0;
     for (struct list *at = s->idle.next; at != &s->idle && n < CANDIDATES_MAX; at = at->next, n++) {
         struct node *node = list_item(at, struct node, idle);
         const int fit =
-            may_take(run, rank, node, are_ranks) ? fitness(s, run, member, is_reached, node) : -1;
+            may_take(run, rank, node, look) ? fitness(s, run, member, is_reached, node) : -1;
         if (fit > best_fitness) {
             best = node;
             best_fitness = fit;
@@ -206,24 +214,25 @@ static struct node *choose(struct sched *s, const struct run *run, uint32_t rank
 }
 
 /* Who had a rank is nobody else's choice. */
-static void choose_own(struct sched *s, struct run *run, struct choice *choices, bool are_ranks)
+static void choose_own(struct sched *s, const struct run *run, struct choice *choices,
+                       struct look *look)
 {
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL;
         struct node *node = wants ? node_find(s, run->members[rank].node_id) : NULL;
-        if (node != NULL && may_take(run, rank, node, are_ranks) && !is_unreached(run, node) &&
+        if (node != NULL && may_take(run, rank, node, look) && !is_unreached(run, node) &&
             !has_stumbled(s, run, node) && !host_is_aside(node->host)) {
             node->is_chosen = true;
             choices[rank].node = node;
-            run->home_rank =
-                home_is(run, node) ? MS_WORKERS_MAX : run->home_rank; /* it reads for all */
+            look->home_rank =
+                home_is(run, node) ? MS_WORKERS_MAX : look->home_rank; /* it reads for all */
         }
     }
 }
 
 /* Whoever is asked last, and is needed all the same, has the rank that he had. */
 static void give_own(struct sched *s, const struct run *run, uint32_t rank, struct choice *choices,
-                     bool are_ranks)
+                     const struct look *look)
 {
     struct node *other = choices[rank].node;
     struct node *own = node_find(s, run->members[rank].node_id);
@@ -235,18 +244,18 @@ static void give_own(struct sched *s, const struct run *run, uint32_t rank, stru
         of++;
     }
     if (strcmp(run->members[of].node_id, own->info.node_id) != 0 && !is_unreached(run, other) &&
-        id_allows(other->info.node_id, of, are_ranks)) {
+        id_allows(other->info.node_id, of, look->are_ranks)) {
         choices[of].node = other;
         choices[rank].node = own;
     }
 }
 
-static struct former *ask_former(struct sched *s, struct run *run, uint32_t rank)
+static struct former *ask_former(struct sched *s, struct run *run, uint32_t rank, struct look *look)
 {
     struct former *former =
         s->now.mono_ms >= run->not_back_ms ? former_choose_again(s, run, rank) : NULL;
     if (former != NULL) {
-        look_around(s, run);
+        look_around(s, run, look);
     }
     return former;
 }
@@ -257,15 +266,15 @@ enum choosing { CHOSEN, PAUSES, NOBODY };
 /* Who had it and is not reached comes before none, and before another one that is not either; but
  * first those that are about to be idle. */
 static enum choosing choose_one(struct sched *s, struct run *run, uint32_t rank,
-                                struct choice *choice, bool are_ranks)
+                                struct choice *choice, struct look *look)
 {
-    struct node *node = choose(s, run, rank, are_ranks);
+    struct node *node = choose(s, run, rank, look);
     const uint64_t last = run->members[rank].incarnation;
     /* what is known of a process comes before what is true of its machine, as far as anybody knows
      */
     if (node == NULL || (is_unreached(run, node) && (links_are_bad(run, node->info.incarnation) ||
                                                      !links_are_bad(run, last)))) {
-        choice->former = ask_former(s, run, rank);
+        choice->former = ask_former(s, run, rank, look);
     }
     const bool has_pause = s->now.mono_ms < run->stumbled_until_ms;
     if (choice->former != NULL) {
@@ -284,12 +293,12 @@ static enum choosing choose_one(struct sched *s, struct run *run, uint32_t rank,
 
 /* There are fewer idle nodes than ranks: another rank leaves it one, and goes to who had it. */
 static bool choose_from_another(struct sched *s, struct run *run, uint32_t rank,
-                                struct choice *choices, bool are_ranks)
+                                struct choice *choices, struct look *look)
 {
     for (uint32_t of = 0; of < run->job->workers; of++) {
         struct node *node = choices[of].node;
-        const bool may = node != NULL && id_allows(node->info.node_id, rank, are_ranks);
-        struct former *former = may ? ask_former(s, run, of) : NULL;
+        const bool may = node != NULL && id_allows(node->info.node_id, rank, look->are_ranks);
+        struct former *former = may ? ask_former(s, run, of, look) : NULL;
         if (former != NULL) {
             choices[rank].node = node;
             choices[of] = (struct choice){.former = former};
@@ -302,24 +311,23 @@ static bool choose_from_another(struct sched *s, struct run *run, uint32_t rank,
 /* Else some rank finds nobody. */
 static enum choosing choose_all(struct sched *s, struct run *run, struct choice *choices)
 {
-    const bool are_ranks = ids_are_ranks(s, run);
+    struct look look = {.are_ranks = ids_are_ranks(s, run)};
     for (uint32_t rank = 0; run->n_formers > 0 && rank < run->job->workers; rank++) {
         choices[rank].former = former_chosen(run, rank);
     }
-    look_around(s, run);
-    choose_own(s, run, choices, are_ranks);
+    look_around(s, run, &look);
+    choose_own(s, run, choices, &look);
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL &&
                            choices[rank].node == NULL;
-        const enum choosing one =
-            wants ? choose_one(s, run, rank, &choices[rank], are_ranks) : CHOSEN;
-        if (one != CHOSEN && !choose_from_another(s, run, rank, choices, are_ranks)) {
+        const enum choosing one = wants ? choose_one(s, run, rank, &choices[rank], &look) : CHOSEN;
+        if (one != CHOSEN && !choose_from_another(s, run, rank, choices, &look)) {
             return one;
         }
     }
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         if (choices[rank].node != NULL) {
-            give_own(s, run, rank, choices, are_ranks);
+            give_own(s, run, rank, choices, &look);
         }
     }
     return CHOSEN;
