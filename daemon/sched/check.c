@@ -309,7 +309,7 @@ static int check_reasons(struct sched *s, struct ms_err *err)
     if (head != NULL) {
         HOLDS(job_reason(s, head)[0] != '\0', "job %llu waits for no reason", (ull)head->id);
         HOLDS(s->loading || s->draining || !generations_left(s) || s->refusal[0] != '\0' ||
-                  head->workers + home_mark(s, NULL) > s->n_idle || !job_is_for_all(head) ||
+                  head->workers + home_mark(s) > s->n_idle || !job_is_for_all(head) ||
                   recover_wants_nodes(s) || (s->due & DUE_PLACE) != 0,
               "job %llu waits for %u nodes, and %u are idle", (ull)head->id, head->workers,
               s->n_idle);

@@ -383,6 +383,7 @@ void formers_stretch(struct sched *s, int64_t ms)
         struct run *run = list_item(at, struct job, lane)->run;
         run->formers_until_ms += ms;
         run->lost_ms += ms;
+        run->home_ms += ms;
     }
 }
 

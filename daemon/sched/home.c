@@ -12,6 +12,8 @@
  *     ... is told to leave, and holds the state                           likewise: it saves that,
  *                                                                         and nobody reads before
  *                                                                         its process has left
+ *     ... does not come back after a restart, and none is known           its node may be: it saved
+ *                                                                         if it was told to leave
  *
  * Dynamic clusters have no nodes to spare, and those of a run are on one host. */
 #include "daemon/sched/state.h"
@@ -30,37 +32,62 @@ bool home_is_named(const uint8_t *spec, size_t size)
 void home_note(struct sched *s, struct run *run, uint64_t step)
 {
     const struct member *first = &run->members[0];
-    if (!run->job->has_home || !s->mode->places_anew || step <= run->home.step ||
-        first->hold == NULL) {
+    if (!run->job->has_home || !s->mode->places_anew || step == 0 || first->hold == NULL) {
         return;
     }
     const struct node_info *node = &first->hold->node->info;
-    if (strcmp(run->home.node_id, node->node_id) != 0) { /* of one node it is enough that it is */
+    const bool is_same = !run->home.is_guess && strcmp(run->home.node_id, node->node_id) == 0 &&
+                         run->home.folder == node->jobs_folder &&
+                         strcmp(run->home.principal, node->principal) == 0;
+    if (!run->home.is_guess && (step < run->home.step || (is_same && step == run->home.step))) {
+        return; /* of two nodes with the same step who tells of it is there */
+    }
+    if (!is_same) { /* of one node it is enough that it is */
         results_changed(s, run);
     }
     ms_text_copy(run->home.node_id, sizeof(run->home.node_id), node->node_id);
     ms_text_copy(run->home.principal, sizeof(run->home.principal), node->principal);
     run->home.folder = node->jobs_folder;
     run->home.step = step;
+    run->home.is_guess = false;
+}
+
+void home_guess(struct sched *s, struct run *run)
+{
+    const struct member *first = &run->members[0];
+    if (run->job->has_home && s->mode->places_anew && run->home.step == 0) {
+        ms_text_copy(run->home.node_id, sizeof(run->home.node_id), first->node_id);
+        ms_text_copy(run->home.principal, sizeof(run->home.principal), first->principal);
+        run->home.folder = 0;
+        run->home.step = first->step > 0 ? first->step : 1;
+        run->home.is_guess = true;
+    }
 }
 
 void home_start(struct run *run, uint64_t step)
 {
-    run->home.step = step < run->home.step ? step : run->home.step; /* no rank could read it */
+    const bool is_none = run->home.is_guess || step == 0;
+    run->home.step = is_none                 ? 0
+                     : step < run->home.step ? step /* no rank could read it */
+                                             : run->home.step;
+    run->home.is_guess = false;
 }
 
 int64_t home_until_ms(const struct sched *s, const struct run *run)
 {
     const int64_t bound_ms = ready_bound_ms(s);
     const int64_t most_ms = bound_ms >= 0 ? bound_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
-    return run->lost_ms + most_ms / 2;
+    return run->home_ms + most_ms / 2;
 }
 
+/* By the folder, where both are known: under the node's name may be another one by now. */
 bool home_is(const struct run *run, const struct node *node)
 {
-    return (strcmp(node->info.node_id, run->home.node_id) == 0 ||
-            (run->home.folder != 0 && node->info.jobs_folder == run->home.folder)) &&
-           !principal_is_anothers(run->home.principal, node->info.principal);
+    const uint64_t folder = node->info.jobs_folder;
+    const bool is_there = run->home.folder != 0 && folder != 0
+                              ? folder == run->home.folder
+                              : strcmp(node->info.node_id, run->home.node_id) == 0;
+    return is_there && !principal_is_anothers(run->home.principal, node->info.principal);
 }
 
 /* A process holds the state, or one is at home, and reads it there. */
@@ -90,10 +117,11 @@ uint32_t home_rank(const struct sched *s, const struct run *run)
 void home_settle(struct sched *s, struct run *run)
 {
     if (run->home.step > 0 && !is_held(run)) {
-        emit_log(s, MS_LOG_WARNING,
-                 "job.checkpoints_given_up job=%llu node=%s step=%llu: it did not come back",
-                 (unsigned long long)run->job->id, emit_quote(s, run->home.node_id),
-                 (unsigned long long)run->home.step);
+        emit_log(
+            s, MS_LOG_WARNING, "job.checkpoints_given_up job=%llu node=%s%s: it did not come back",
+            (unsigned long long)run->job->id, emit_quote(s, run->home.node_id),
+            run->home.is_guess ? ""
+                               : emit_text(s, " step=%llu", (unsigned long long)run->home.step));
         memset(&run->home, 0, sizeof(run->home));
     }
 }
@@ -127,29 +155,48 @@ bool home_is_saving(const struct sched *s, const struct run *run)
            home_rank(s, run) < MS_WORKERS_MAX;
 }
 
-uint32_t home_mark(struct sched *s, const struct run *but)
+uint32_t home_mark(struct sched *s)
 {
     uint32_t n = 0;
     s->kept_in++; /* what was marked before is not any more */
     for (struct list *at = s->recovering.next; at != &s->recovering; at = at->next) {
         const struct run *run = list_item(at, struct run, recovering);
-        struct node *node = run != but ? node_of(s, run) : NULL;
-        if (node != NULL && node_is_idle(node) && node->kept_in != s->kept_in &&
-            home_rank(s, run) < MS_WORKERS_MAX) {
+        struct node *node = home_rank(s, run) < MS_WORKERS_MAX ? home_find(s, run) : NULL;
+        if (node != NULL && node->kept_in != s->kept_in) {
             node->kept_in = s->kept_in;
+            node->kept_for = run->job->id;
             n++;
         }
     }
     return n;
 }
 
+bool home_is_kept(const struct sched *s, const struct node *node, const struct run *run)
+{
+    return node->kept_in == s->kept_in && (run == NULL || node->kept_for != run->job->id);
+}
+
+static const char *what_is_there(struct sched *s, const struct run *run)
+{
+    const struct node *node = node_find(s, run->home.node_id);
+    const unsigned long long step = run->home.step;
+    if (run->home.is_guess) {
+        return "where rank 0 was before the scheduler's restart, and may have saved";
+    }
+    if (home_is_saving(s, run)) {
+        return emit_text(s, "which saves step %llu before it leaves", step);
+    }
+    const bool is_elsewhere = node != NULL && node->conn != NULL && node->info.jobs_folder != 0 &&
+                              run->home.folder != 0 && node->info.jobs_folder != run->home.folder;
+    return emit_text(s, "which has the checkpoint of step %llu%s", step,
+                     is_elsewhere ? " in another folder of jobs (jobs_dir) than it has now" : "");
+}
+
 const char *home_words(struct sched *s, const struct run *run)
 {
     const int64_t left_ms = home_until_ms(s, run) - s->now.mono_ms;
     return emit_text(s,
-                     "waits for node %s, which has the checkpoint of step %llu: no process holds "
-                     "the state any more. In %lld s another node takes its place, and may begin "
-                     "anew. ",
-                     run->home.node_id, (unsigned long long)run->home.step,
-                     (long long)((left_ms + 999) / 1000));
+                     "waits for node %s, %s: no process holds the state any more. In %lld s "
+                     "another node takes its place, and may begin anew. ",
+                     run->home.node_id, what_is_there(s, run), (long long)((left_ms + 999) / 1000));
 }

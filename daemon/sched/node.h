@@ -97,6 +97,7 @@ struct node {
     bool returns;         /* LEFT: it said that it is back in a moment */
     bool is_chosen;       /* within one call of vacant.c: for another rank already */
     uint64_t kept_in;     /* the look in which a job kept it, which lost its state: home_mark */
+    uint64_t kept_for;    /* ... which one */
     bool is_unreached;    /* ... where it was looked at: by ranks of the job, or its host is not */
     int64_t seen_ms;
     enum notice notice;        /* of its last end */

@@ -85,8 +85,8 @@ static size_t take_of(struct sched *s, struct node **nodes, size_t n, size_t roo
 {
     for (struct list *at = s->idle.next; at != &s->idle && n < room; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
-        const bool is_kept = node->kept_in == s->kept_in;
-        if ((all || node_knows_plans(node)) && !is_kept && host_is_aside(node->host) == aside) {
+        if ((all || node_knows_plans(node)) && !home_is_kept(s, node, NULL) &&
+            host_is_aside(node->host) == aside) {
             nodes[n++] = node;
         }
     }
@@ -111,7 +111,7 @@ static bool place_first(struct sched *s)
     if (job == NULL || s->draining || s->refusal[0] != '\0' || !generations_left(s)) {
         return false;
     }
-    if (job->workers + home_mark(s, NULL) > s->n_idle) {
+    if (job->workers + home_mark(s) > s->n_idle) {
         return false; /* nobody overtakes: a large job would never start */
     }
     size_t room = job->workers + SPARE_CANDIDATES;

@@ -162,7 +162,7 @@ static const char *place_words(struct sched *s, const struct job *job)
                                          s->n_paused, s->n_paused == 1 ? "" : "s")
                              : "";
     const char *stuck = s->n_stuck > 0 ? emit_text(s, ", %u stuck (msctl nodes)", s->n_stuck) : "";
-    const uint32_t n_kept = home_mark(s, NULL);
+    const uint32_t n_kept = home_mark(s);
     const char *kept =
         n_kept > 0 ? emit_text(s, ", %u kept for a job that lost its ranks (msctl jobs)", n_kept)
                    : "";
@@ -173,7 +173,7 @@ static const char *place_words(struct sched *s, const struct job *job)
     const char *nodes =
         emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s%s%s", next->workers,
                   next->workers == 1 ? "" : "s", s->n_registered, s->n_idle, kept, paused, stuck);
-    if (!job_is_for_all(next) && next->workers <= s->n_idle) {
+    if (!job_is_for_all(next) && next->workers + n_kept <= s->n_idle) {
         nodes =
             emit_text(s, "waits for %u idle node%s that %s: %s of release 0.1", next->workers,
                       next->workers == 1 ? "" : "s",

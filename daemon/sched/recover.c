@@ -186,12 +186,13 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, bool w
     const int64_t since_ms = stall_since_ms(s, run, was_there);
     /* of one that held the state; who cannot serve buys no time */
     const bool is_loss = text[0] != '\0' && !was_newcomer;
-    const bool is_timed = run->stands_still && run->met_unfit && !is_loss;
+    const bool stood_still = run->stands_still;
+    const bool is_timed = stood_still && run->met_unfit && !is_loss;
     complaint_forget(s, run);
     if (job->state == JOB_RUNNING) {
         job_set(s, job, JOB_ON_LOSS, text, "");
     }
-    if (!run->stands_still || since_ms < run->still_ms) {
+    if (!stood_still || since_ms < run->still_ms) {
         run->still_ms = since_ms;
     }
     run->stands_still = true;
@@ -207,6 +208,7 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, bool w
     run->wants_until_ms = after_ms(s, s->cfg.lease_ms);
     run->spare_ms = after_ms(s, MS_FORMER_SPARE_MS);
     run->lost_ms = was_newcomer ? run->lost_ms : s->now.mono_ms;
+    run->home_ms = is_loss || !stood_still ? s->now.mono_ms : run->home_ms;
     run->called_off = false;
     arm_round(s, run);
     s->due |= DUE_PLACE;
@@ -222,6 +224,9 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
     const bool is_kept = !lets_go && former_leaves(s, job->run, rank);
     if (member->state != RANK_LOST) {
         rank_set(job->run, rank, RANK_ON_LOSS);
+    }
+    if (rank == 0 && member->unheard) {
+        home_guess(s, job->run);
     }
     member->has_plan = member->may_lack_plan = false;
     member->has_state = member->unheard = member->may_save = false;
@@ -512,6 +517,7 @@ bool recover_settle(struct sched *s)
         return false;
     }
     bool began = false;
+    (void)home_mark(s);
     struct list *at = s->recovering.next;
     while (at != &s->recovering && !sched_tick_is_full(s)) {
         struct run *run = list_item(at, struct run, recovering);

@@ -271,6 +271,10 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
         return;
     }
     struct run *run = hold->job->run;
+    if (msg->step == 0 && msg->saved > 0) { /* between two steps: nothing else is news */
+        home_note(s, run, hold->rank == 0 ? msg->saved : 0);
+        return;
+    }
     const bool is_again = msg->step < run->told; /* after a reconnect, or a round */
     struct progress progress;
     progress_take(&progress, msg);

@@ -199,9 +199,11 @@ struct run {
     int64_t wants_until_ms; /* so long idle nodes are kept for it */
     int64_t spare_ms;       /* from then on who keeps its state may be one of them */
     int64_t lost_ms;        /* when one that had been ready was lost: the last time */
+    int64_t home_ms;        /* ... whatever came back since: home.c */
     struct {                /* where its newest checkpoint is that is known; step 0: nowhere */
         char node_id[MS_NAME_MAX + 1], principal[MS_PRINCIPAL_MAX + 1];
         uint64_t folder, step;
+        bool is_guess; /* where rank 0 was, and perhaps saved: not stored */
     } home;
     struct timer round;     /* at the next of these */
     struct list recovering; /* in sched.recovering: a round is due */
@@ -358,14 +360,18 @@ bool home_is_named(const uint8_t *spec, size_t size); /* by the job's file: it m
 /* Rank 0 has a checkpoint of that step, or is about to. */
 void home_note(struct sched *s, struct run *run, uint64_t step);
 void home_start(struct run *run, uint64_t step); /* all go on from that step */
+/* Rank 0 was not heard of since the scheduler's restart, and is lost now. */
+void home_guess(struct sched *s, struct run *run);
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
 struct node *home_find(struct sched *s, const struct run *run); /* one that can serve; or NULL */
 /* Its process was told to leave, and writes there what it holds. */
 bool home_is_saving(const struct sched *s, const struct run *run);
-/* Marks the idle nodes that jobs keep so (kept_in), but for this run (NULL: for none); how many. */
-uint32_t home_mark(struct sched *s, const struct run *but);
+/* Marks the idle nodes that jobs keep so; how many. */
+uint32_t home_mark(struct sched *s);
+/* Is it marked, for another run than this one (NULL: for any)? */
+bool home_is_kept(const struct sched *s, const struct node *node, const struct run *run);
 void home_settle(struct sched *s, struct run *run); /* a round begins, perhaps without it */
 int64_t home_until_ms(const struct sched *s, const struct run *run);
 const char *home_words(struct sched *s, const struct run *run); /* while it is waited for */

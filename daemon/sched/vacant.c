@@ -78,15 +78,12 @@ static bool ids_are_ranks(const struct sched *s, const struct run *run)
 struct look {
     bool are_ranks;     /* ids_are_ranks */
     uint32_t home_rank; /* which is for who is at home */
-    uint64_t kept_in;   /* marks the nodes that other jobs keep: home_mark */
 };
 
 /* Once; and again when a process is told to be a rank. */
 static void look_around(struct sched *s, const struct run *run, struct look *look)
 {
     look->home_rank = home_rank(s, run);
-    (void)home_mark(s, run);
-    look->kept_in = s->kept_in;
     for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
         node->is_unreached =
@@ -129,10 +126,10 @@ bool vacant_can_serve(const struct run *run, const struct node *node)
            !vacant_is_unfit(run, node->info.incarnation);
 }
 
-static bool may_take(const struct run *run, uint32_t rank, const struct node *node,
-                     const struct look *look)
+static bool may_take(const struct sched *s, const struct run *run, uint32_t rank,
+                     const struct node *node, const struct look *look)
 {
-    return vacant_can_serve(run, node) && !node->is_chosen && node->kept_in != look->kept_in &&
+    return vacant_can_serve(run, node) && !node->is_chosen && !home_is_kept(s, node, run) &&
            id_allows(node->info.node_id, rank, look->are_ranks) &&
            (rank != look->home_rank || home_is(run, node));
 }
@@ -170,10 +167,11 @@ bool vacant_has_untried(struct sched *s, struct run *run, uint32_t rank)
 {
     struct look look = {.are_ranks = ids_are_ranks(s, run)};
     bool has = false;
+    (void)home_mark(s);
     look_around(s, run, &look);
     for (struct list *at = s->idle.next; !has && at != &s->idle; at = at->next) {
         const struct node *node = list_item(at, struct node, idle);
-        has = may_take(run, rank, node, &look) && !is_unreached(run, node) &&
+        has = may_take(s, run, rank, node, &look) && !is_unreached(run, node) &&
               !has_stumbled(s, run, node);
     }
     return has;
@@ -192,19 +190,16 @@ static struct node *choose(struct sched *s, const struct run *run, uint32_t rank
                            const struct look *look)
 {
     const struct member *member = &run->members[rank];
-    if (rank == look->home_rank) {
-        struct node *node = home_find(s, run);
-        return node != NULL && may_take(run, rank, node, look) ? node : NULL;
-    }
+    const size_t most = rank == look->home_rank ? SIZE_MAX : CANDIDATES_MAX; /* that one is rare */
     const bool is_reached = run->n_links == 0 || !links_are_bad(run, member->incarnation);
     struct node *best = node_find(s, member->node_id);
-    best = best != NULL && may_take(run, rank, best, look) ? best : NULL;
+    best = best != NULL && may_take(s, run, rank, best, look) ? best : NULL;
     int best_fitness = best != NULL ? fitness(s, run, member, is_reached, best) : -1;
     size_t n = 0;
-    for (struct list *at = s->idle.next; at != &s->idle && n < CANDIDATES_MAX; at = at->next, n++) {
+    for (struct list *at = s->idle.next; at != &s->idle && n < most; at = at->next, n++) {
         struct node *node = list_item(at, struct node, idle);
         const int fit =
-            may_take(run, rank, node, look) ? fitness(s, run, member, is_reached, node) : -1;
+            may_take(s, run, rank, node, look) ? fitness(s, run, member, is_reached, node) : -1;
         if (fit > best_fitness) {
             best = node;
             best_fitness = fit;
@@ -220,7 +215,7 @@ static void choose_own(struct sched *s, const struct run *run, struct choice *ch
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL;
         struct node *node = wants ? node_find(s, run->members[rank].node_id) : NULL;
-        if (node != NULL && may_take(run, rank, node, look) && !is_unreached(run, node) &&
+        if (node != NULL && may_take(s, run, rank, node, look) && !is_unreached(run, node) &&
             !has_stumbled(s, run, node) && !host_is_aside(node->host)) {
             node->is_chosen = true;
             choices[rank].node = node;

@@ -192,7 +192,8 @@ static void job_reload(struct model *m, struct m_job *job)
     job->called_off = job->spent_at_end = false;
     job->round_tardy_at = SIM_NEVER;
     job->without_at = m->mono + MS_CANCEL_GRACE_MS;
-    job->without_stretch = m->stretch;
+    job->home_at = m->mono;
+    job->without_stretch = job->home_stretch = m->stretch;
     job->n_stumbled = 0;
     job->not_before = job->stood_at = job->again_at = 0;
     job->wants_until = m->mono + m->lease_ms;

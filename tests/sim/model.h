@@ -109,7 +109,8 @@ struct m_rank {
     bool has_state;     /* ... and trained, in this job */
     bool unknown;       /* after a restart: until it is back */
     uint32_t unready; /* processes that ended before they were ready for it; since the last start */
-    uint32_t missed;  /* of them: others did not reach it, and another idle node was left */
+    /* of them: others did not reach it, and another idle node was left, at the most and surely */
+    uint32_t missed, missed_least;
     uint64_t
         settled; /* generation in which it is to stop, for it knows no newer one; 0: the job's */
     bool said_ready;
@@ -247,6 +248,8 @@ struct m_job {
     bool has_home;              /* its checkpoints are on one node, ... */
     char home[MS_NAME_MAX + 1], home_owner[MS_PRINCIPAL_MAX + 1];
     uint64_t home_folder, home_step; /* ... the newest that is known, on this one; step 0: none */
+    bool home_guess;                 /* ... or may be */
+    int64_t home_at, home_stretch;   /* mono: nothing was lost since */
     bool awaited_home, needs_home, gives_home_up; /* as the round under way began */
     int64_t without_at, without_stretch;          /* mono: ... from then on, if all have ended */
     int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
@@ -525,6 +528,8 @@ enum m_fault {
 /* One loss more of this kind ends the job. */
 bool m_is_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
                 enum m_fault fault);
+bool m_may_be_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                    enum m_fault fault); /* nobody knows which hosts were paused */
 bool m_is_newcomer(const struct m_job *job, const struct m_rank *r);
 /* It may be lost by the complaint. */
 bool m_may_be_blamed(const struct m_job *job, uint32_t rank);

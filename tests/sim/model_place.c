@@ -204,7 +204,9 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
     }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
         const uint64_t from = job->ranks[0].ready_step;
-        job->home_step = from < job->home_step ? from : job->home_step;
+        const bool is_none = job->home_guess || from == 0;
+        job->home_step = is_none ? 0 : from < job->home_step ? from : job->home_step;
+        job->home_guess = false;
         job->told = job->ranks[0].ready_step;
         job->ran_before = job->ran_in;
         job->ran_in = row->generation;

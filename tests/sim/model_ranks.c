@@ -443,7 +443,7 @@ bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank)
 static bool is_spent_by(const struct model *m, const struct m_job *job, const struct m_rank *r,
                         enum m_fault fault, const char *reason)
 {
-    return m_is_spent(m, job, r, fault) &&
+    return m_may_be_spent(m, job, r, fault) &&
            (strstr(reason, " was lost ") != NULL ||
             strstr(reason, "no process got ready for rank ") != NULL);
 }

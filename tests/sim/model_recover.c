@@ -33,18 +33,34 @@ bool m_has_vacant(const struct m_job *job)
 void m_home_note(struct model *m, struct m_job *job, uint64_t step)
 {
     const struct m_node *node = m_node_find(m, job->ranks[0].node);
-    if (job->has_home && m->w->mode == SCHED_STANDING && step > job->home_step && node != NULL) {
+    const uint64_t known = job->home_guess ? 0 : job->home_step;
+    if (job->has_home && m->w->mode == SCHED_STANDING && step > 0 && step >= known &&
+        node != NULL) {
         memcpy(job->home, node->id, sizeof(job->home));
         memcpy(job->home_owner, node->owner, sizeof(job->home_owner));
         job->home_folder = node->folder;
         job->home_step = step;
+        job->home_guess = false;
+    }
+}
+
+/* Rank 0 did not come back after a restart: where it was it may have saved. */
+static void guess_home(const struct model *m, struct m_job *job)
+{
+    const struct m_rank *first = &job->ranks[0];
+    if (job->has_home && m->w->mode == SCHED_STANDING && job->home_step == 0) {
+        memcpy(job->home, first->node, sizeof(job->home));
+        memcpy(job->home_owner, first->owner, sizeof(job->home_owner));
+        job->home_folder = 0;
+        job->home_step = 1;
+        job->home_guess = true;
     }
 }
 
 static bool is_at_home(const struct m_job *job, const struct m_node *node)
 {
-    return (strcmp(node->id, job->home) == 0 ||
-            (job->home_folder != 0 && node->folder == job->home_folder)) &&
+    const bool is_known = job->home_folder != 0 && node->folder != 0;
+    return (is_known ? node->folder == job->home_folder : strcmp(node->id, job->home) == 0) &&
            (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, node->owner) == 0);
 }
 
@@ -68,22 +84,38 @@ static bool is_held(const struct model *m, const struct m_job *job)
 static bool awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
 {
     const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
-    const int64_t at = job->without_at - MS_CANCEL_GRACE_MS + most_ms / 2 + m->stretch -
-                       job->without_stretch + (perhaps ? LATE_MS : 0);
+    const int64_t at =
+        job->home_at + most_ms / 2 + m->stretch - job->home_stretch + (perhaps ? LATE_MS : 0);
     const bool is_over =
         m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
     return job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over && !is_held(m, job);
 }
 
-/* Another job, which lost its state, waits for that node. */
+static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation);
+
+/* It is the one of those at home that is kept; perhaps: or another one is in its place. */
+static bool is_kept_at_home(const struct model *m, const struct m_job *job,
+                            const struct m_node *node, bool perhaps)
+{
+    bool is = is_at_home(job, node) && (perhaps || !was_unfit(m, job, node->incarnation));
+    for (size_t i = 0; is && !perhaps && i < m->nodes.n; i++) {
+        const struct m_node *other = &m->nodes.at[i];
+        is = strcmp(node->id, job->home) == 0 || other == node || !m_is_idle(other) ||
+             !is_at_home(job, other);
+    }
+    return is;
+}
+
+/* Another job, which lost its state, waits for that node; of two such jobs one has it. */
 static bool is_kept_for_another(const struct model *m, const struct m_job *job,
                                 const struct m_node *node, bool perhaps)
 {
+    const bool is_its_own = job != NULL && job->home_step > 0 && is_at_home(job, node);
     bool is = false;
-    for (size_t i = 0; !is && i < m->jobs.n; i++) {
+    for (size_t i = 0; !is && (perhaps || !is_its_own) && i < m->jobs.n; i++) {
         const struct m_job *other = &m->jobs.at[i];
         is = other != job && !other->dropped && m_is_placed(other) && other->round_due &&
-             m_has_vacant(other) && strcmp(node->id, other->home) == 0 && is_at_home(other, node) &&
+             m_has_vacant(other) && is_kept_at_home(m, other, node, perhaps) &&
              awaits_home(m, other, perhaps);
     }
     return is;
@@ -204,13 +236,25 @@ static bool counts(enum m_fault fault)
     return fault == M_LOST || fault == M_GAVE_UP || fault == M_COMPLAINT;
 }
 
+static bool is_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                     enum m_fault fault, uint32_t missed)
+{
+    return stumbles(m, job, r, fault)
+               ? r->unready - missed >= MS_STUMBLES_MAX
+               : counts(fault) && (in_vain(job, r) >= MS_RESTARTS_MAX ||
+                                   (is_at_wall(job, r) && r->wall_losses >= MS_RESTARTS_MAX));
+}
+
 bool m_is_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
                 enum m_fault fault)
 {
-    return stumbles(m, job, r, fault)
-               ? r->unready - r->missed >= MS_STUMBLES_MAX
-               : counts(fault) && (in_vain(job, r) >= MS_RESTARTS_MAX ||
-                                   (is_at_wall(job, r) && r->wall_losses >= MS_RESTARTS_MAX));
+    return is_spent(m, job, r, fault, r->missed);
+}
+
+bool m_may_be_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                    enum m_fault fault)
+{
+    return is_spent(m, job, r, fault, r->missed_least);
 }
 
 /* ---- who could not serve, and who is not reached ------------------------------------------------
@@ -295,6 +339,9 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
             node->hold = (struct m_hold){0};
         }
     }
+    if (r == job->ranks && r->unknown) {
+        guess_home(m, job);
+    }
     r->vacant = true;
     r->lost = r->missing = r->refused = r->ready = r->started = r->done = r->stopped = false;
     r->may_lack_plan = false;
@@ -345,6 +392,10 @@ void m_stands_still(struct model *m, struct m_job *job)
     if (!job->stands || !job->met_unfit) { /* who cannot serve buys no time */
         job->placed_at = m->mono;
         job->placed_stretch = m->stretch;
+    }
+    if (!job->stands) {
+        job->home_at = m->mono;
+        job->home_stretch = m->stretch;
     }
     job->stands = true;
     job->called_off = false;
@@ -463,15 +514,18 @@ static bool may_take(const struct model *m, const struct m_job *job, uint32_t ra
            !was_unfit(m, job, node->incarnation);
 }
 
-/* An idle node that others reach, as far as anybody knows. */
-static bool has_untried(const struct model *m, const struct m_job *job, const struct m_rank *r)
+/* An idle node that others reach, as far as anybody knows; surely: and whose host is not paused. */
+static bool has_untried(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                        bool surely)
 {
     bool has = false;
     for (size_t i = 0; !has && i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         has = may_take(m, job, (uint32_t)(r - job->ranks), node) &&
               !m_is_cut_off(job, m_machine(node)) && !m_is_unreached(job, node->incarnation) &&
-              !has_stumbled(job, node);
+              !has_stumbled(job, node) &&
+              (!surely ||
+               (m_pause_of(m, node) == M_NOT_PAUSED && !is_kept_for_another(m, job, node, true)));
     }
     return has;
 }
@@ -481,7 +535,8 @@ static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enu
     r->away = fault == M_LOST;
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
-        r->missed += fault == M_COMPLAINT && has_untried(m, job, r);
+        r->missed += fault == M_COMPLAINT && has_untried(m, job, r, false);
+        r->missed_least += fault == M_COMPLAINT && has_untried(m, job, r, true);
         r->unready++;
         note_stumble(m, job, r);
     } else if (counts(fault) && !r->away) {
@@ -588,7 +643,7 @@ void m_rank_lost(struct model *m, const char *log)
     }
     count_loss(m, job, r, (enum m_fault)fault);
     if (fault == M_WORN) { /* the next process has tries of its own */
-        r->unready = r->missed = 0;
+        r->unready = r->missed = r->missed_least = 0;
     }
     r->is_final = fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP ||
                   fault == M_LEAVING || fault == M_WORN;
@@ -620,8 +675,8 @@ void m_rank_lost(struct model *m, const char *log)
         job->without_at = without_at;
         job->without_stretch = without_stretch;
     } else {
-        job->placed_at = m->mono;
-        job->placed_stretch = m->stretch;
+        job->placed_at = job->home_at = m->mono;
+        job->placed_stretch = job->home_stretch = m->stretch;
     }
     if (fault == M_UNREADY) { /* its successor has all the time */
         job->placed_at = m->mono;
@@ -744,7 +799,7 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     m->generation = row->generation;
     job->awaited_home = awaits_home(m, job, false);
     job->needs_home = job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_held(m, job);
-    job->gives_home_up = job->needs_home && !m_has_home(row);
+    job->gives_home_up = job->needs_home && !job->home_guess && !m_has_home(row);
     job->home_step = job->gives_home_up ? 0 : job->home_step;
     job->has_pause = m->mono < job->not_before;
     for (size_t i = 0; i < m->nodes.n; i++) {
@@ -797,7 +852,7 @@ static bool is_near_to(const struct m_rank *r, const struct m_node *node)
 }
 
 /* Of the members one is there, or the training would begin anew for nothing. */
-static void judge_home(struct model *m, const struct m_job *job, const Ms__Assign *msg)
+static void judge_home(struct model *m, struct m_job *job, const Ms__Assign *msg)
 {
     bool is = false;
     for (size_t k = 0; !is && k < msg->n_members; k++) {
@@ -808,7 +863,9 @@ static void judge_home(struct model *m, const struct m_job *job, const Ms__Assig
         sim_fail(m->w, "model: job %llu has lost its state, and no rank of it is on node %s",
                  (ull)job->id, job->home);
     }
-    if (job->needs_home && is == job->gives_home_up) {
+    if (job->needs_home && job->home_guess) { /* it was never stored */
+        job->home_step = is ? job->home_step : 0;
+    } else if (job->needs_home && is == job->gives_home_up) {
         sim_fail(m->w, "model: job %llu %s the checkpoints of node %s, and a rank of it is %sthere",
                  (ull)job->id, is ? "gives up" : "counts on", job->home, is ? "" : "not ");
     }
@@ -1099,7 +1156,8 @@ void m_goes_on(struct model *m, struct m_job *job)
     job->stands = job->met_unfit = job->went_on = false;
     job->n_stumbled = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        job->ranks[rank].losses_now = job->ranks[rank].unready = job->ranks[rank].missed = 0;
+        job->ranks[rank].losses_now = job->ranks[rank].unready = 0;
+        job->ranks[rank].missed = job->ranks[rank].missed_least = 0;
         job->ranks[rank].has_state = true;
         job->ranks[rank].lost_in_round = false;
     }

@@ -28,6 +28,7 @@ void m_results_reload(struct m_job *job, const struct sched_job_row *row)
     snprintf(job->home_owner, sizeof(job->home_owner), "%s", home != NULL ? home->principal : "");
     job->home_folder = home != NULL ? home->folder : 0;
     job->home_step = home != NULL ? home->step : 0;
+    job->home_guess = false;
     ms__job_results__free_unpacked(msg, NULL);
 }
 
@@ -63,6 +64,9 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
     }
     if (msg->rank == 0) {
         m_home_note(m, job, msg->saved);
+    }
+    if (msg->step == 0 && msg->saved > 0) {
+        return; /* of a checkpoint between two steps */
     }
     if (msg->step < job->told) {
         told_again(m, job, msg);
@@ -164,7 +168,7 @@ void m_judge_end_known(struct model *m, const struct m_job *job, const struct sc
     }
     const Ms__Home *home = msg != NULL ? msg->home : NULL;
     const bool is_now = job->state == row->state;
-    if (is_now && (home != NULL) != (job->home_step > 0)) {
+    if (is_now && (home != NULL) != (job->home_step > 0 && !job->home_guess)) {
         sim_fail(m->w, "model: job %llu has its checkpoint of step %llu %sstored", (ull)job->id,
                  (ull)job->home_step, home != NULL ? "" : "not ");
     }

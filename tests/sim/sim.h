@@ -528,6 +528,7 @@ void node_peer(const struct sim_node *node, struct ms_peer *ret);
 void node_work_at(struct world *w, struct sim_node *node, int64_t at);
 int node_tell(struct sim_node *node, enum life_event event, int code);
 void node_done(struct world *w, struct sim_node *node, int32_t code, bool stopped);
+void node_tell_saved(struct world *w, const struct sim_node *node); /* else the next step does */
 void node_let_go(struct world *w, struct sim_node *node); /* waits for no Stop: it leaves */
 void node_report(struct world *w, struct sim_node *node, uint32_t peer);
 void node_ready(struct world *w, struct sim_node *node);

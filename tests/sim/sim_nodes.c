@@ -376,6 +376,17 @@ static void note_eval(struct sim_node *node, const Ms__Progress *msg)
         (struct sim_eval){msg->step, msg->epoch, msg->loss, msg->accuracy};
 }
 
+void node_tell_saved(struct world *w, const struct sim_node *node)
+{
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    if (node->rank == 0 && node->link != 0 && node->registered && sim_chance(w, 50)) {
+        msg.job = node->job;
+        msg.generation = node->generation;
+        msg.saved = node->saved;
+        net_up(w, node->link, MS_MSG_PROGRESS, 0, &msg.base);
+    }
+}
+
 static void send_progress(struct world *w, struct sim_node *node)
 {
     Ms__Progress msg = MS__PROGRESS__INIT;

@@ -112,6 +112,7 @@ static void checkpoint_write(struct world *w, struct sim_node *node)
     if (!to->torn) {
         node->saved_job = node->job;
         node->saved = node->replica.step;
+        node_tell_saved(w, node);
     }
 }
 

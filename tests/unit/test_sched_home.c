@@ -204,6 +204,29 @@ START_TEST(it_is_kept_for_its_job_while_that_lacks_other_nodes)
 }
 END_TEST
 
+/* One of release 0.1 is idle, too: the queue's job may have that one. */
+START_TEST(it_is_kept_for_its_job_beside_one_that_it_cannot_take)
+{
+    runs_in(0, here, 2, 250, 200);
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    fix_level = 0;
+    const uint64_t old = fix_register("w9", 90);
+    fix_level = MS_WIRE_LEVEL;
+    const uint64_t home = fix_register("w0", 11);
+    ck_assert_uint_eq(fix_submit(1, 0), 2);
+    bool is_placed = false;
+    for (int i = 0; i < 8 && !is_placed; i++) { /* ours goes first for a while */
+        is_placed = fix_heard(old, MS_MSG_ASSIGN) != NULL;
+        ck_assert_ptr_null(fix_heard(home, MS_MSG_ASSIGN));
+        fix_beat(home);
+        fix_beat(old);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ck_assert(is_placed || fix_heard(old, MS_MSG_ASSIGN) != NULL);
+}
+END_TEST
+
 /* ... and a rank 0 elsewhere has none before it has written one. */
 START_TEST(they_move_with_the_next_one_that_is_written)
 {
@@ -230,6 +253,38 @@ START_TEST(a_rank_0_that_is_told_to_leave_has_one)
     runs_in(0, here, 1, 250, 0);
     const uint64_t spare = fix_register("spare", 90);
     leaves();
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", "waits for node w0, which saves step 250 before it leaves");
+    fix_close(conns[0]);
+    fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 250");
+}
+END_TEST
+
+/* ... and the next one writes the step from which it goes on at once. */
+START_TEST(of_two_with_the_same_step_the_one_that_is_told_of_last_is_there)
+{
+    const uint64_t spare = running_with(here, 2);
+    const uint64_t left = conns[0];
+    leaves();
+    conns[0] = spare;
+    (void)assigned(0, 2);
+    fix_close(left);
+    all_ready_at(2, 2, 250);
+    saves(2, 0, 250); /* before its first step has ended */
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "waits for node spare, which has the checkpoint of step 250");
+}
+END_TEST
+
+/* Steps may be long. */
+START_TEST(it_is_told_of_between_two_steps)
+{
+    runs_in(0, here, 1, 250, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    saves(1, 0, 250);
+    ck_assert_uint_eq(fix_show(1)->progress->step, 250);
+    fix_close(conns[0]);
     ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
     fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 250");
 }
@@ -259,6 +314,21 @@ START_TEST(a_job_without_one_goes_to_any_node)
     fix_close(conns[0]);
     conns[0] = spare;
     (void)assigned(0, 2);
+}
+END_TEST
+
+/* Both had the folder, and rank 1 has its own node again. */
+START_TEST(who_has_the_same_folder_and_another_rank_reads_for_all)
+{
+    runs_in(7, here, 2, 250, 200);
+    leaves(); /* which counts against nobody */
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    conns[0] = node_in("spare", 90, 8);
+    ck_assert_ptr_null(fix_heard(conns[0], MS_MSG_ASSIGN));
+    conns[1] = node_in("w1", 12, 7);
+    (void)assigned(0, 2);
+    (void)assigned(1, 2);
 }
 END_TEST
 
@@ -412,7 +482,8 @@ START_TEST(its_time_begins_with_the_loss_of_who_held_the_state)
 }
 END_TEST
 
-START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
+/* A scheduler starts, with a job of one rank that trained on w0, and has a checkpoint there. */
+static uint64_t restarts(uint64_t home_step, enum sched_job_state state)
 {
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
     cfg.has_database = 1;
@@ -421,7 +492,7 @@ START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
     struct sched_plan_row plan = {.text = FIX_PLAN, .bytes = strlen(FIX_PLAN)};
     snprintf(plan.sha256, sizeof(plan.sha256), "%s", fix_digest(FIX_PLAN));
     ck_ms_ok(sched_load_plan(fix.s, &plan, err));
-    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    struct sched_job_row row = job_row(1, state);
     row.recovery = true;
     row.workers = 1;
     row.spec = (const uint8_t *)here;
@@ -430,8 +501,8 @@ START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
     Ms__Home home = MS__HOME__INIT;
     uint8_t bytes[64];
     home.node_id = (char *)"w0";
-    home.step = 200;
-    results.home = &home;
+    home.step = home_step;
+    results.home = home_step > 0 ? &home : NULL;
     row.results = bytes;
     row.results_bytes = ms__job_results__pack(&results, bytes);
     snprintf(row.plan, sizeof(row.plan), "%s", plan.sha256);
@@ -440,11 +511,126 @@ START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
     struct sched_member_row member = member_row(1, 0);
     ck_ms_ok(sched_load_member(fix.s, &member, err));
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
-    const uint64_t spare = fix_register("spare", 90);
+    return fix_register("spare", 90);
+}
+
+START_TEST(a_restart_of_the_scheduler_knows_where_they_are)
+{
+    const uint64_t spare = restarts(200, JOB_RUNNING);
     beat_spare_for(spare, WAIT_MS / 2);
     ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
     fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 200");
     conns[0] = fix_register("w0", 77);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+}
+END_TEST
+
+/* It was stopped, and then its workers, which save. */
+START_TEST(or_where_they_may_be)
+{
+    const enum sched_job_state state = _i == 0 ? JOB_RUNNING : JOB_RECOVERING;
+    const uint64_t spare = restarts(0, state);
+    beat_spare_for(spare, WAIT_MS / 2);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING",
+               "waits for node w0, where rank 0 was before the scheduler's restart, and may have "
+               "saved: no process");
+    int64_t ms = WAIT_MS / 2;
+    while (ms < 2 * WAIT_MS && fix_heard(spare, MS_MSG_ASSIGN) == NULL) {
+        fix_beat(spare);
+        fix_pass(FIX_LEASE_MS / 2);
+        ms += FIX_LEASE_MS / 2;
+    }
+    ck_assert_int_ge(ms, WAIT_MS);
+    ck_assert_int_le(ms, WAIT_MS + 2 * FIX_LEASE_MS);
+    ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\": it did not come back"));
+}
+END_TEST
+
+/* Then nothing is left to guess. */
+START_TEST(but_not_of_a_rank_that_came_back_and_had_none)
+{
+    const uint64_t spare = restarts(0, JOB_RECOVERING);
+    conns[0] = fix_register("w0", 77);
+    const Ms__Assign *assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+    for (int i = 0; i < 8 && assign == NULL; i++) { /* its last process is waited for */
+        fix_beat(conns[0]);
+        fix_beat(spare);
+        fix_pass(FIX_LEASE_MS / 2);
+        assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+    }
+    ck_assert_ptr_nonnull(assign);
+    all_ready_at(assign->generation, 1, 0);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+}
+END_TEST
+
+/* Its disk was lost, say, or it was started with another jobs_dir; a slot has the old one. */
+START_TEST(a_node_with_another_folder_under_its_name_is_not_it)
+{
+    runs_in(7, here, 1, 250, 200);
+    fix_close(conns[0]);
+    const uint64_t other = node_in("w0", 2, 8);
+    ck_assert_ptr_null(fix_heard(other, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING",
+               "which has the checkpoint of step 200 in another folder of jobs (jobs_dir) than it "
+               "has now: ");
+    conns[0] = node_in("slot", 3, 7);
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* Of a release that tells of no folder, or from a disk that could not be read. */
+START_TEST(where_a_folder_is_not_known_the_name_is_enough)
+{
+    runs_in(_i == 0 ? 7 : 0, here, 1, 250, 200);
+    (void)fix_register("spare", 90);
+    fix_close(conns[0]);
+    conns[0] = node_in("w0", 2, _i == 0 ? 0 : 8);
+    (void)assigned(0, 2);
+}
+END_TEST
+
+/* As the node itself is, where it stays away. */
+START_TEST(a_node_with_the_same_folder_is_kept_for_its_job)
+{
+    runs_in(7, here, 2, 250, 200);
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    const uint64_t slot = node_in("slot", 3, 7);
+    submit_with("{}", 1);
+    beat_spare_for(slot, 4 * FIX_LEASE_MS);
+    fix_job_is(2, "QUEUED",
+               "waits for 1 idle node: 1 registered, 1 idle, 1 kept for a job that lost its ranks");
+    conns[0] = slot;
+    conns[1] = node_in("w1", 4, 9);
+    (void)assigned(0, 2);
+    (void)assigned(1, 2);
+}
+END_TEST
+
+/* The first of them goes on. */
+START_TEST(two_jobs_with_one_node_do_not_keep_it_from_each_other)
+{
+    runs_in(0, here, 1, 250, 200);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 2);
+    (void)assigned(0, 2);
+    all_ready_at(2, 1, 200);
+    const uint64_t second = fix_register("w1", 3);
+    submit_with(here, 1);
+    fix_plan(second, 2, 3, FIX_PLAN);
+    fix_ready_with(second, 2, 3, 0, fix_digest(FIX_BITS));
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = 2;
+    msg.generation = 3;
+    msg.saved = 10;
+    msg.phase = (char *)"training";
+    fix_say(second, MS_MSG_PROGRESS, &msg.base);
+    fix_close(second);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 5);
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
 }
 END_TEST
@@ -461,10 +647,12 @@ int main(void)
     tcase_add_test(t, they_are_on_the_node_whose_rank_0_wrote_them);
     tcase_add_test(t, a_rank_that_it_had_since_is_not_waited_for_twice);
     tcase_add_test(t, it_is_kept_for_its_job_while_that_lacks_other_nodes);
+    tcase_add_test(t, it_is_kept_for_its_job_beside_one_that_it_cannot_take);
     tcase_add_loop_test(t, they_move_with_the_next_one_that_is_written, 0, 3);
     tcase_add_test(t, a_rank_0_that_is_told_to_leave_has_one);
     tcase_add_test(t, what_is_known_of_it_is_stored_by_itself);
     tcase_add_test(t, a_job_without_one_goes_to_any_node);
+    tcase_add_test(t, who_has_the_same_folder_and_another_rank_reads_for_all);
     tcase_add_test(t, a_node_with_the_same_folder_is_as_good);
     tcase_add_test(t, nobody_reads_there_before_a_process_that_saves_has_left);
     tcase_add_test(t, one_that_was_given_up_is_not_waited_for_again);
@@ -476,6 +664,14 @@ int main(void)
     tcase_add_test(t, another_ones_node_of_that_name_is_not_it);
     tcase_add_test(t, its_time_begins_with_the_loss_of_who_held_the_state);
     tcase_add_test(t, a_restart_of_the_scheduler_knows_where_they_are);
+    tcase_add_loop_test(t, or_where_they_may_be, 0, 2);
+    tcase_add_test(t, but_not_of_a_rank_that_came_back_and_had_none);
+    tcase_add_test(t, of_two_with_the_same_step_the_one_that_is_told_of_last_is_there);
+    tcase_add_test(t, it_is_told_of_between_two_steps);
+    tcase_add_test(t, a_node_with_another_folder_under_its_name_is_not_it);
+    tcase_add_loop_test(t, where_a_folder_is_not_known_the_name_is_enough, 0, 2);
+    tcase_add_test(t, a_node_with_the_same_folder_is_kept_for_its_job);
+    tcase_add_test(t, two_jobs_with_one_node_do_not_keep_it_from_each_other);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
