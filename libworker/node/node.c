@@ -7,6 +7,8 @@
 #include "libworker/plan/plan.h"
 #include "proto/addr.h"
 #include "proto/digest.h"
+#include "proto/file_write.h"
+#include "proto/regular.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -15,8 +17,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+enum { FOLDER_DIGITS = 16 };
 
 /* The kernel's choice of a source address: connect(2) on a datagram socket sends nothing. */
 static int reach_from(const char *scheduler, char *ret_ip, size_t size, struct ms_err *err)
@@ -81,21 +84,46 @@ int node_identify(const char *scheduler, const char *node_id, const char *worker
     return 0;
 }
 
+/* Its 16 digits; -1: there are none. */
+static int read_digits(const char *path, char digits[FOLDER_DIGITS + 1])
+{
+    int n = 0;
+    FILE *file = NULL;
+    if (ms_regular_open(path, "", &file, NULL) < 0) {
+        return -1;
+    }
+    const int is_read = fscanf(file, "%16[0-9a-f]%n", digits, &n) == 1 && n == FOLDER_DIGITS;
+    fclose(file);
+    return is_read ? 0 : -1;
+}
+
+/* Of several that start at once the first one gives it. */
+static void make_digits(const char *path)
+{
+    uint64_t number = 0;
+    char digits[FOLDER_DIGITS + 2];
+    if (getrandom(&number, sizeof(number), 0) == (ssize_t)sizeof(number)) {
+        snprintf(digits, sizeof(digits), "%016" PRIx64 "\n", number);
+        (void)ms_file_write(path, digits, strlen(digits), 0644, 1, NULL);
+    }
+}
+
 uint64_t node_folder(const struct node_identity *identity, const char *path)
 {
-    struct stat st;
-    uint64_t parts[2];
+    char file[MS_PATH_MAX + 32];
+    char bytes[sizeof(identity->host_name) + FOLDER_DIGITS + 1] = {0};
+    char *digits = bytes + sizeof(identity->host_name);
     uint8_t digest[MS_SHA256_BYTES];
     uint64_t folder = 0;
-    char bytes[sizeof(identity->host_name) + sizeof(parts)] = {0};
-    if (stat(path, &st) != 0) {
-        return 0;
+    snprintf(file, sizeof(file), "%s/.msched-folder", path);
+    if (read_digits(file, digits) < 0) {
+        make_digits(file);
+        if (read_digits(file, digits) < 0) {
+            return 0;
+        }
     }
-    parts[0] = (uint64_t)st.st_dev;
-    parts[1] = (uint64_t)st.st_ino;
-    memcpy(bytes, identity->host_name, strlen(identity->host_name)); /* as after a reboot */
-    memcpy(bytes + sizeof(identity->host_name), parts, sizeof(parts));
-    ms_sha256(bytes, sizeof(bytes), digest);
+    memcpy(bytes, identity->host_name, strlen(identity->host_name)); /* not what it may end in */
+    ms_sha256(bytes, sizeof(bytes) - 1, digest);
     memcpy(&folder, digest, sizeof(folder));
     return folder;
 }

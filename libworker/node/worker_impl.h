@@ -9,6 +9,7 @@
 #include "libworker/node/worker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct worker {
     const struct worker_config *cfg;
@@ -43,9 +44,9 @@ struct worker {
     char log_path[MS_PATH_MAX + 32];
     int log_fd;
     uint64_t ready_step; /* from which it goes on */
-    uint64_t told_saved; /* the newest checkpoint that the scheduler was told of */
     int64_t begun_ms, progress_ms;
     enum train_phase last_phase;
+    atomic_uint_least64_t ready_in; /* generation in which it was ready last */
 };
 
 /* ---- worker.c ---- */
@@ -120,6 +121,7 @@ void rank_go_on(struct worker *worker, uint64_t generation);
 
 /* For train_config.on_progress; arg is the worker. */
 void worker_on_progress(void *arg, const struct train_progress *progress);
+void worker_on_saved(void *arg, uint64_t step); /* on_saved: any thread */
 /* For train_config.on_wait and on_note: into the node's log and the rank's own. */
 void worker_on_wait(void *arg, const char *text);
 void worker_on_note(void *arg, const char *text);

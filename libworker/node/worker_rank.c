@@ -182,7 +182,6 @@ void rank_begin(struct worker *worker)
     worker->log_path[0] = '\0';
     worker->begun_ms = ms_mono_ms();
     worker->progress_ms = 0;
-    worker->told_saved = 0;
     worker->last_phase = TRAIN_PREPARING;
     ms_log(MS_LOG_NOTICE, "rank.assigned job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
            assign->job, assign->generation, assign->rank, assign->world_size);
@@ -229,6 +228,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .log_path =
                                    worker->log_fd != STDOUT_FILENO ? worker->log_path : NULL,
                                .on_progress = worker_on_progress,
+                               .on_saved = worker_on_saved,
                                .on_wait = worker_on_wait,
                                .on_note = worker_on_note,
                                .arg = worker};

@@ -65,18 +65,32 @@ void worker_on_progress(void *arg, const struct train_progress *progress)
         return;
     }
     int64_t now = ms_mono_ms();
-    /* the first step of a round: a rank that is lost behind it is not lost in vain; the first
-     * checkpoint: where it is may be all that is left */
-    int must = (progress->saved > 0 && worker->told_saved == 0) ||
-               progress->step == worker->ready_step + 1 || progress->has_eval ||
+    /* the first step of a round: a rank that is lost behind it is not lost in vain */
+    int must = progress->step == worker->ready_step + 1 || progress->has_eval ||
                progress->phase != worker->last_phase || progress->step == progress->steps_total ||
                progress->step_in_epoch == progress->steps_per_epoch;
     if (must || now - worker->progress_ms >= MS_PROGRESS_MS) {
         worker->progress_ms = now;
-        worker->told_saved = progress->saved;
         worker->last_phase = progress->phase;
         send_progress(worker, progress);
     }
+}
+
+/* At once, for the next step may be long: where it is may be all that is left. If nobody hears it,
+ * the next Progress says it, too. */
+void worker_on_saved(void *arg, uint64_t step)
+{
+    struct worker *worker = arg;
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = worker->job_id;
+    msg.generation = atomic_load(&worker->ready_in);
+    msg.rank = worker->rank;
+    msg.saved = step;
+    if (msg.rank == 0) {
+        (void)agent_send(worker->agent, MS_MSG_PROGRESS, &msg.base, NULL);
+    }
+    ms_log(MS_LOG_INFO, "rank.saved job=%" PRIu64 " rank=%u step=%" PRIu64, worker->job_id,
+           worker->rank, step);
 }
 
 void worker_on_wait(void *arg, const char *text)
@@ -144,6 +158,7 @@ int worker_send_plan(struct worker *worker, const char *text, struct ms_err *err
 void worker_send_ready(struct worker *worker, const struct train_info *info)
 {
     Ms__RankReady msg = MS__RANK_READY__INIT;
+    atomic_store(&worker->ready_in, worker->generation);
     char plan[MS_SHA256_HEX];
     uint8_t digest[MS_STATE_DIGEST_LEN]; /* messages have no const */
     memcpy(plan, info->plan_sha256, sizeof(plan));

@@ -75,7 +75,9 @@ int checkpoint_open(struct train *train, struct ms_err *err)
         .plan = train->plan_text,
         .plan_sha256 = train->known.plan_sha256,
         .dataset = train->data.training,
-        .has_spare = train->has_spare};
+        .has_spare = train->has_spare,
+        .on_saved = train->cfg.on_saved,
+        .arg = train->cfg.arg};
     struct cpuset here;
     int rc = checkpoint_folder_of(train, c->folder, err);
     train_cpus_step_out(&train->cpus, &here); /* its thread is none of the team */

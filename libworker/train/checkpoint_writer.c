@@ -73,6 +73,9 @@ static void write_one(struct checkpoint_writer *w, void *const *buffers,
     struct ms_err why = {0, ""};
     int rc = checkpoint_save_write(&w->save, buffers, facts, &why);
     note_result(w, facts->step, rc, &why);
+    if (rc == 0 && w->cfg.on_saved != NULL) {
+        w->cfg.on_saved(w->cfg.arg, facts->step);
+    }
 }
 
 static void *run(void *arg)

@@ -21,6 +21,9 @@ struct checkpoint_writer_config { /* all borrowed for the writer's life */
     const char *plan, *plan_sha256;
     struct data_identity dataset; /* of training */
     int has_spare;                /* memory for a copy of the state was found */
+    /* One is durable, and it is the newest; on the thread that wrote it. NULL allowed. */
+    void (*on_saved)(void *arg, uint64_t step);
+    void *arg;
 };
 
 struct checkpoint_facts { /* of the step that is saved; see checkpoint_manifest.h */

@@ -18,11 +18,13 @@ checkpoint: {prefix: x, every_steps: 20}
 YAML
 
 node() { start_node "$1" --jobs-dir "$T/jobs-$1"; }
+node_is_there() { kill -0 "${pid_of[$1]:-0}" 2>/dev/null && [ -n "${pid_of[$1]:-}" ]; }
 node_of() { # JOB RANK
     as alice --json show "$1" | python3 -c 'import json, sys
 print([r["node"] for r in json.load(sys.stdin)["ranks"] if r["rank"] == int(sys.argv[1])][0])' "$2"
 }
-saves() { compgen -G "$T/jobs-$1/$2/checkpoints/x-[4-9]*.json" >/dev/null; } # NODE JOB: not the first one, which may not be told of yet
+has_steps() { [ "$(grep -c '"step":' "$T/jobs-$1/$2/metrics.jsonl" 2>/dev/null)" -ge 20 ]; } # NODE JOB
+saves() { logged "$1" "rank.saved job=$2 "; } # NODE JOB
 ends_like() { # JOB: all its steps, and those weights
     status 0 as alice wait --timeout 300 "$1" && [ "$(as alice --json show "$1" | python3 -c 'import json, sys
 print(json.load(sys.stdin)["weights_sha256"])')" = "$undisturbed" ]
@@ -68,4 +70,42 @@ ok "whoever else is idle" wait_for 120 idle_or_busy 2
 node "$home"
 ok "it goes on from the step at which they left" wait_for 120 says "goes on from the checkpoint of step" as alice events 4
 ok "and has the weights of the undisturbed one" ends_like 4
+
+# ---- steps are long, and it is killed with its first checkpoint, in the middle of the next step
+for n in n1 n2 n3; do node_is_there $n || node $n; done
+ok "three nodes are idle again" wait_for 120 idle 3
+long=(-n 1 --set batch_size=320 --set steps=12 --set checkpoint.every_steps=1)
+undisturbed=
+ok "an undisturbed job of long steps ends" status 0 as alice wait --timeout 300 "$(as alice submit "${long[@]}" "$T/job.yaml")"
+undisturbed=$(as alice --json show 5 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
+ok "another one is submitted" [ "$(as alice submit "${long[@]}" "$T/job.yaml")" = 6 ]
+ok "it is placed" wait_for 120 in_state 6 RUNNING
+home=$(node_of 6 0)
+ok "it has saved its first checkpoint" wait_for 120 saves "$home" 6
+kill -KILL "${pid_of[$home]}"
+reap "$home"
+ok "the job waits for that node at once" wait_for 60 says "waits for node $home, which has the checkpoint of step" as alice show 6
+node "$home"
+ok "it goes on from there" wait_for 120 says "goes on from the checkpoint of step" as alice events 6
+ok "and has the weights of the undisturbed one" ends_like 6
+
+# ---- the cluster is stopped, first its scheduler and then the workers, which save, and started again: no checkpoint was told of
+ok "three nodes are idle once more" wait_for 120 idle 3
+stopped=(-n 1 --set checkpoint.every_steps=1000000 --set steps=3000)
+undisturbed=
+ok "an undisturbed job ends" status 0 as alice wait --timeout 300 "$(as alice submit "${stopped[@]}" "$T/job.yaml")"
+undisturbed=$(as alice --json show 7 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
+ok "another one is submitted" [ "$(as alice submit "${stopped[@]}" "$T/job.yaml")" = 8 ]
+ok "it is placed" wait_for 120 in_state 8 RUNNING
+home=$(node_of 8 0)
+ok "and trains" wait_for 120 has_steps "$home" 8
+stop a TERM
+kill -TERM "${pid_of[$home]}"
+reap "$home"
+ok "its worker has saved" saves "$home" 8
+ok "the scheduler is back" start_head "$HEAD"
+ok "the job waits for where it was" wait_for 120 says "waits for node $home, where rank 0 was before the scheduler's restart" as alice show 8
+node "$home"
+ok "it goes on from there" wait_for 120 says "goes on from the checkpoint of step" as alice events 8
+ok "and has the weights of the undisturbed one" ends_like 8
 finish
