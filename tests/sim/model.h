@@ -503,13 +503,25 @@ void m_round_moves(const struct model *m, struct m_job *job);       /* a rank go
 void m_watch_round(struct model *m, struct m_job *job);             /* at the end of an event */
 void m_called_off(struct model *m, const char *log);
 
+/* model_home.c */
+
+void m_home_note(struct model *m, struct m_job *job, uint64_t step); /* of the node of rank 0 */
+void m_home_guess(const struct model *m, struct m_job *job); /* rank 0 did not come back to us */
+bool m_is_at_home(const struct m_job *job, const struct m_node *node);
+bool m_state_is_held(const struct model *m, const struct m_job *job); /* or is read by a rank */
+/* One rank is for who is there; perhaps: a timer may not have been heard yet. */
+bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps);
+bool m_saves_at_home(const struct model *m, const struct m_job *job, bool perhaps);
+/* Another job waits for that node (job NULL: any); perhaps: or for another one in its place. */
+bool m_is_kept_for_another(const struct model *m, const struct m_job *job,
+                           const struct m_node *node, bool perhaps);
+uint32_t m_count_kept(const struct model *m); /* idle ones, at the most */
+void m_judge_home(struct model *m, struct m_job *job, const Ms__Assign *msg);
+
 /* model_recover.c */
 bool m_is_recoverable(const struct model *m, const struct m_job *job);
 bool m_has_vacant(const struct m_job *job);
-uint32_t m_count_kept(const struct model *m); /* idle, and perhaps for jobs that lost their state */
-bool m_is_kept(const struct model *m, const struct m_job *job, const struct m_node *node);
-bool m_has_home(const struct sched_job_row *row);                    /* as it is stored */
-void m_home_note(struct model *m, struct m_job *job, uint64_t step); /* of the node of rank 0 */
+bool m_has_home(const struct sched_job_row *row); /* as it is stored */
 /* Perhaps: a timer may be late. */
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps);
 void m_saw_step(struct m_job *job, uint64_t step);
@@ -530,6 +542,7 @@ bool m_is_spent(const struct model *m, const struct m_job *job, const struct m_r
                 enum m_fault fault);
 bool m_may_be_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
                     enum m_fault fault); /* nobody knows which hosts were paused */
+bool m_was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation);
 bool m_is_newcomer(const struct m_job *job, const struct m_rank *r);
 /* It may be lost by the complaint. */
 bool m_may_be_blamed(const struct m_job *job, uint32_t rank);

@@ -593,7 +593,7 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
         snprintf(job->ranks[rank].machine, sizeof(job->ranks[rank].machine), "%s",
                  m_machine(m_node_find(m, msg->members[rank]->node_id)));
         struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
-        if (node != NULL && m_is_kept(m, job, node)) {
+        if (node != NULL && m_is_kept_for_another(m, job, node, false)) {
             sim_fail(m->w, "model: job %llu is placed on node %s, which another one waits for",
                      (ull)job->id, node->id);
         }

@@ -30,119 +30,6 @@ bool m_has_vacant(const struct m_job *job)
     return has;
 }
 
-void m_home_note(struct model *m, struct m_job *job, uint64_t step)
-{
-    const struct m_node *node = m_node_find(m, job->ranks[0].node);
-    const uint64_t known = job->home_guess ? 0 : job->home_step;
-    if (job->has_home && m->w->mode == SCHED_STANDING && step > 0 && step >= known &&
-        node != NULL) {
-        memcpy(job->home, node->id, sizeof(job->home));
-        memcpy(job->home_owner, node->owner, sizeof(job->home_owner));
-        job->home_folder = node->folder;
-        job->home_step = step;
-        job->home_guess = false;
-    }
-}
-
-/* Rank 0 did not come back after a restart: where it was it may have saved. */
-static void guess_home(const struct model *m, struct m_job *job)
-{
-    const struct m_rank *first = &job->ranks[0];
-    if (job->has_home && m->w->mode == SCHED_STANDING && job->home_step == 0) {
-        memcpy(job->home, first->node, sizeof(job->home));
-        memcpy(job->home_owner, first->owner, sizeof(job->home_owner));
-        job->home_folder = 0;
-        job->home_step = 1;
-        job->home_guess = true;
-    }
-}
-
-static bool is_at_home(const struct m_job *job, const struct m_node *node)
-{
-    const bool is_known = job->home_folder != 0 && node->folder != 0;
-    return (is_known ? node->folder == job->home_folder : strcmp(node->id, job->home) == 0) &&
-           (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, node->owner) == 0);
-}
-
-/* A process holds the state, or one is where the checkpoints are. */
-static bool is_held(const struct model *m, const struct m_job *job)
-{
-    bool is = false;
-    for (uint32_t rank = 0; !is && rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        const struct m_node *node = m_node_find((struct model *)m, r->node);
-        is = m_holds(job, rank) || (!r->vacant && node != NULL && is_at_home(job, node));
-    }
-    for (uint32_t i = 0; !is && i < job->n_formers; i++) {
-        is = job->formers[i].here;
-    }
-    return is;
-}
-
-/* Where no process holds the state one rank is for the node with its checkpoints, for half of the
- * time that it may be vacant; perhaps: its timer may not have been heard yet. */
-static bool awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
-{
-    const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
-    const int64_t at =
-        job->home_at + most_ms / 2 + m->stretch - job->home_stretch + (perhaps ? LATE_MS : 0);
-    const bool is_over =
-        m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
-    return job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over && !is_held(m, job);
-}
-
-static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation);
-
-/* It is the one of those at home that is kept; perhaps: or another one is in its place. */
-static bool is_kept_at_home(const struct model *m, const struct m_job *job,
-                            const struct m_node *node, bool perhaps)
-{
-    bool is = is_at_home(job, node) && (perhaps || !was_unfit(m, job, node->incarnation));
-    for (size_t i = 0; is && !perhaps && i < m->nodes.n; i++) {
-        const struct m_node *other = &m->nodes.at[i];
-        is = strcmp(node->id, job->home) == 0 || other == node || !m_is_idle(other) ||
-             !is_at_home(job, other);
-    }
-    return is;
-}
-
-/* Another job, which lost its state, waits for that node; of two such jobs one has it. */
-static bool is_kept_for_another(const struct model *m, const struct m_job *job,
-                                const struct m_node *node, bool perhaps)
-{
-    const bool is_its_own = job != NULL && job->home_step > 0 && is_at_home(job, node);
-    bool is = false;
-    for (size_t i = 0; !is && (perhaps || !is_its_own) && i < m->jobs.n; i++) {
-        const struct m_job *other = &m->jobs.at[i];
-        is = other != job && !other->dropped && m_is_placed(other) && other->round_due &&
-             m_has_vacant(other) && is_kept_at_home(m, other, node, perhaps) &&
-             awaits_home(m, other, perhaps);
-    }
-    return is;
-}
-
-/* Its process was told to leave, and is there: it may not have saved yet. */
-static bool saves_at_home(const struct model *m, const struct m_job *job, bool perhaps)
-{
-    const struct m_node *node = m_node_find((struct model *)m, job->home);
-    return node != NULL && node->conn != 0 && node->leaving && is_at_home(job, node) &&
-           awaits_home(m, job, perhaps);
-}
-
-uint32_t m_count_kept(const struct model *m)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < m->nodes.n; i++) {
-        n += m_is_idle(&m->nodes.at[i]) && is_kept_for_another(m, NULL, &m->nodes.at[i], true);
-    }
-    return n;
-}
-
-bool m_is_kept(const struct model *m, const struct m_job *job, const struct m_node *node)
-{
-    return is_kept_for_another(m, job, node, false);
-}
-
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps)
 {
     bool wants = false;
@@ -272,7 +159,7 @@ static bool unfit_are_due(const struct model *m, const struct m_job *job)
            m->mono >= job->unfit_at + MS_UNFIT_MS;
 }
 
-static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation)
+bool m_was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation)
 {
     bool was = false;
     for (uint32_t i = 0; i < job->n_unfit && i < MS_UNFIT_MAX; i++) {
@@ -340,7 +227,7 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
         }
     }
     if (r == job->ranks && r->unknown) {
-        guess_home(m, job);
+        m_home_guess(m, job);
     }
     r->vacant = true;
     r->lost = r->missing = r->refused = r->ready = r->started = r->done = r->stopped = false;
@@ -510,8 +397,8 @@ static bool may_take(const struct model *m, const struct m_job *job, uint32_t ra
                      const struct m_node *node)
 {
     return m_is_idle(node) && m_knows_plans(node) && m_pause_of(m, node) != M_PAUSED &&
-           !is_kept_for_another(m, job, node, false) && id_may(m, job, node->id, rank, false) &&
-           !was_unfit(m, job, node->incarnation);
+           !m_is_kept_for_another(m, job, node, false) && id_may(m, job, node->id, rank, false) &&
+           !m_was_unfit(m, job, node->incarnation);
 }
 
 /* An idle node that others reach, as far as anybody knows; surely: and whose host is not paused. */
@@ -525,7 +412,7 @@ static bool has_untried(const struct model *m, const struct m_job *job, const st
               !m_is_cut_off(job, m_machine(node)) && !m_is_unreached(job, node->incarnation) &&
               !has_stumbled(job, node) &&
               (!surely ||
-               (m_pause_of(m, node) == M_NOT_PAUSED && !is_kept_for_another(m, job, node, true)));
+               (m_pause_of(m, node) == M_NOT_PAUSED && !m_is_kept_for_another(m, job, node, true)));
     }
     return has;
 }
@@ -774,7 +661,7 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     job->round_tardy_at = m->mono + MS_CANCEL_GRACE_MS;
     if (!job->recovery || row->state != job->state || !job->round_due ||
         row->generation <= m->generation || m->draining || m->w->disk.spent ||
-        m_formers_are_awaited(m, job, false) || saves_at_home(m, job, false) ||
+        m_formers_are_awaited(m, job, false) || m_saves_at_home(m, job, false) ||
         m->mono < job->again_at) {
         sim_fail(m->w, "model: job %llu, %s in generation %llu, is assigned anew in %llu",
                  (ull)job->id, sched_job_state_name(job->state), (ull)job->generation,
@@ -797,8 +684,9 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     }
     m->placing = job->id;
     m->generation = row->generation;
-    job->awaited_home = awaits_home(m, job, false);
-    job->needs_home = job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_held(m, job);
+    job->awaited_home = m_awaits_home(m, job, false);
+    job->needs_home =
+        job->home_step > 0 && m->w->mode == SCHED_STANDING && !m_state_is_held(m, job);
     job->gives_home_up = job->needs_home && !job->home_guess && !m_has_home(row);
     job->home_step = job->gives_home_up ? 0 : job->home_step;
     job->has_pause = m->mono < job->not_before;
@@ -831,7 +719,7 @@ void m_member_stored(struct model *m, const struct sched_member_row *row)
 static bool is_passed_over(const struct model *m, const struct m_job *job, uint32_t rank,
                            const struct m_node *node, const Ms__Assign *msg)
 {
-    bool is_free = may_take(m, job, rank, node) && !is_kept_for_another(m, job, node, true) &&
+    bool is_free = may_take(m, job, rank, node) && !m_is_kept_for_another(m, job, node, true) &&
                    m_pause_of(m, node) == M_NOT_PAUSED && !m_is_aside(m, node, false) &&
                    !unfit_are_due(m, job) && !has_stumbled(job, node);
     for (size_t k = 0; is_free && k < msg->n_members; k++) {
@@ -851,26 +739,6 @@ static bool is_near_to(const struct m_rank *r, const struct m_node *node)
                                  : strcmp(node->host_name, r->host) == 0;
 }
 
-/* Of the members one is there, or the training would begin anew for nothing. */
-static void judge_home(struct model *m, struct m_job *job, const Ms__Assign *msg)
-{
-    bool is = false;
-    for (size_t k = 0; !is && k < msg->n_members; k++) {
-        const struct m_node *node = m_node_find(m, msg->members[k]->node_id);
-        is = node != NULL && is_at_home(job, node);
-    }
-    if (!is && job->awaited_home) {
-        sim_fail(m->w, "model: job %llu has lost its state, and no rank of it is on node %s",
-                 (ull)job->id, job->home);
-    }
-    if (job->needs_home && job->home_guess) { /* it was never stored */
-        job->home_step = is ? job->home_step : 0;
-    } else if (job->needs_home && is == job->gives_home_up) {
-        sim_fail(m->w, "model: job %llu %s the checkpoints of node %s, and a rank of it is %sthere",
-                 (ull)job->id, is ? "gives up" : "counts on", job->home, is ? "" : "not ");
-    }
-}
-
 /* The node that had it, in another process or not, comes before all others but the job's home. */
 static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank,
                          const Ms__Assign *msg)
@@ -886,7 +754,7 @@ static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which may not take it", rank,
                  (ull)job->id, node->id);
     }
-    const bool is_home = job->awaited_home && is_at_home(job, node);
+    const bool is_home = job->awaited_home && m_is_at_home(job, node);
     if (own != NULL && own != node && !is_home && !is_unreached(job, own) &&
         is_passed_over(m, job, rank, own, msg)) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and its own node %s is idle",
@@ -905,7 +773,7 @@ static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
         m_is_aside(m, node, true) || has_stumbled(job, node) || is_unreached(job, node);
     const bool is_near = m_is_unreached(job, r->incarnation) && strcmp(node->id, r->node) != 0 &&
                          is_near_to(r, node);
-    const bool is_home = job->awaited_home && is_at_home(job, node);
+    const bool is_home = job->awaited_home && m_is_at_home(job, node);
     for (size_t i = 0; (is_last || is_near) && !is_home && i < m->nodes.n; i++) {
         const struct m_node *other = &m->nodes.at[i];
         if (is_passed_over(m, job, rank, other, msg) && !is_unreached(job, other) &&
@@ -1010,7 +878,7 @@ void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg)
         m_judge_member_told(m, job, msg->members[rank], rank);
         if (r->vacant) {
             judge_choice(m, job, rank, msg);
-            judge_home(m, job, msg);
+            m_judge_home(m, job, msg);
             judge_aside(m, job, rank, msg);
         } else if (strcmp(r->node, node->id) != 0 || r->incarnation != node->incarnation) {
             sim_fail(m->w,
@@ -1048,13 +916,13 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
 {
     uint32_t vacant = 0;
     uint32_t idle = 0;
-    const bool awaits = awaits_home(m, job, true);
+    const bool awaits = m_awaits_home(m, job, true);
     bool is_home = false;
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         bool may_all =
             m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED &&
-            !is_kept_for_another(m, job, node, true) &&
+            !m_is_kept_for_another(m, job, node, true) &&
             !(has_pause && (has_stumbled(job, node) || m_is_unreached(job, node->incarnation) ||
                             m_is_cut_off(job, m_machine(node))));
         for (uint32_t rank = 0; may_all && rank < job->workers; rank++) {
@@ -1063,7 +931,7 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
                       (may_take(m, job, rank, node) && id_may(m, job, node->id, rank, true));
         }
         idle += may_all;
-        is_home = is_home || (may_all && is_at_home(job, node));
+        is_home = is_home || (may_all && m_is_at_home(job, node));
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         vacant += job->ranks[rank].vacant && (has_pause || !has_former(m, job, rank));
@@ -1089,7 +957,7 @@ static const char *round_is_late(const struct model *m, const struct m_job *job)
 {
     const int64_t at = job->not_before + m->stretch - job->not_before_stretch + LATE_MS;
     if (m->draining || may_lack_room(m) || m->turn_is_full || !job->round_due || m->fresh ||
-        m_formers_are_awaited(m, job, true) || saves_at_home(m, job, true) ||
+        m_formers_are_awaited(m, job, true) || m_saves_at_home(m, job, true) ||
         is_about_to_try(m, job)) {
         return NULL;
     }
