@@ -146,10 +146,13 @@ bool former_leaves(struct sched *s, struct run *run, uint32_t rank)
     return true;
 }
 
-void former_gone(struct hold *hold)
+void former_gone(struct sched *s, struct hold *hold)
 {
     struct run *run = hold->keeps;
     hold->keeps = NULL;
+    if (run != NULL) {
+        run->home_ms = s->now.mono_ms; /* it may have been the last one that held the state */
+    }
     for (uint32_t i = 0; run != NULL && i < run->n_formers; i++) {
         if (run->formers[i].hold == hold) {
             run->formers[i].hold = NULL;
@@ -409,6 +412,7 @@ static void let_go(struct sched *s, struct run *run, const struct former *former
 {
     struct hold *hold = former->hold;
     drop(run, former);
+    run->home_ms = s->now.mono_ms; /* likewise */
     hold_let_go(s, hold);
     send_stop(s, hold->node, hold->job_id, hold->generation, code, text);
     if (hold->has_said) {

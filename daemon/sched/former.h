@@ -19,7 +19,7 @@ bool former_leaves(struct sched *s, struct run *run, uint32_t rank);
 bool former_comes(struct sched *s, struct node *node, const struct claim *claim);
 /* It has said that it is done, or that it lets go. */
 void former_said(struct sched *s, struct hold *hold, const Ms__RankDone *msg);
-void former_gone(struct hold *hold); /* it is not kept any more */
+void former_gone(struct sched *s, struct hold *hold); /* it is not kept any more */
 
 uint32_t formers_here(const struct run *run);
 /* The rank's process holds the state, and no other one does: of no rank, and none that is kept. */

@@ -65,7 +65,7 @@ void hold_drop(struct sched *s, struct hold *hold)
 {
     struct node *node = hold->node;
     hold_unbind(hold);
-    former_gone(hold);
+    former_gone(s, hold);
     timer_stop(s, &hold->answer);
     list_remove(&hold->by_node);
     s->n_stuck -= hold->overdue;

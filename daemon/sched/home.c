@@ -64,15 +64,6 @@ void home_guess(struct sched *s, struct run *run)
     }
 }
 
-void home_start(struct run *run, uint64_t step)
-{
-    const bool is_none = run->home.is_guess || step == 0;
-    run->home.step = is_none                 ? 0
-                     : step < run->home.step ? step /* no rank could read it */
-                                             : run->home.step;
-    run->home.is_guess = false;
-}
-
 int64_t home_until_ms(const struct sched *s, const struct run *run)
 {
     const int64_t bound_ms = ready_bound_ms(s);
@@ -101,11 +92,19 @@ static bool is_held(const struct run *run)
     return is;
 }
 
+/* No process holds the state, and that node may still come back. */
+static bool is_awaited(const struct sched *s, const struct run *run)
+{
+    return run->home.step > 0 && s->mode->places_anew && s->now.mono_ms < home_until_ms(s, run) &&
+           !is_held(run);
+}
+
 uint32_t home_rank(const struct sched *s, const struct run *run)
 {
     uint32_t rank = 0;
-    if (run->home.step == 0 || !s->mode->places_anew || s->now.mono_ms >= home_until_ms(s, run) ||
-        is_held(run)) {
+    const bool is_here = run->home.step > 0 && s->mode->places_anew && !is_held(run) &&
+                         home_find(s, run) != NULL; /* later than it was waited for */
+    if (!is_here && !is_awaited(s, run)) {
         return MS_WORKERS_MAX;
     }
     while (rank < run->job->workers && run->members[rank].hold != NULL) {
@@ -114,16 +113,25 @@ uint32_t home_rank(const struct sched *s, const struct run *run)
     return rank < run->job->workers ? rank : MS_WORKERS_MAX;
 }
 
-void home_settle(struct sched *s, struct run *run)
+static void give_up(struct sched *s, struct run *run)
 {
-    if (run->home.step > 0 && !is_held(run)) {
-        emit_log(
-            s, MS_LOG_WARNING, "job.checkpoints_given_up job=%llu node=%s%s: it did not come back",
-            (unsigned long long)run->job->id, emit_quote(s, run->home.node_id),
-            run->home.is_guess ? ""
-                               : emit_text(s, " step=%llu", (unsigned long long)run->home.step));
+    if (run->home.step > 0) {
+        emit_log(s, MS_LOG_WARNING,
+                 "job.checkpoints_given_up job=%llu node=%s%s: no rank could read them",
+                 (unsigned long long)run->job->id, emit_quote(s, run->home.node_id),
+                 run->home.is_guess
+                     ? ""
+                     : emit_text(s, " step=%llu", (unsigned long long)run->home.step));
         memset(&run->home, 0, sizeof(run->home));
     }
+}
+
+void home_start(struct sched *s, struct run *run, uint64_t step)
+{
+    if (run->home.is_guess || step == 0) {
+        give_up(s, run);
+    }
+    run->home.step = step < run->home.step ? step : run->home.step; /* no rank could read it */
 }
 
 /* As it is now: another one may have its name. */
@@ -133,26 +141,36 @@ static struct node *node_of(const struct sched *s, const struct run *run)
     return node != NULL && home_is(run, node) ? node : NULL;
 }
 
-struct node *home_find(struct sched *s, const struct run *run)
+struct node *home_next(const struct sched *s, const struct run *run, const struct node *last)
 {
-    struct node *node = node_of(s, run);
-    if (node != NULL && vacant_can_serve(run, node)) {
-        return node;
+    struct node *own = node_of(s, run);
+    if (last == NULL && own != NULL) {
+        return own;
     }
-    for (struct list *at = s->idle.next; run->home.folder != 0 && at != &s->idle; at = at->next) {
-        node = list_item(at, struct node, idle);
-        if (vacant_can_serve(run, node) && home_is(run, node)) {
-            return node;
-        }
+    const struct table_link *link = last == NULL || last == own
+                                        ? table_first(&s->folders, table_hash_u64(run->home.folder))
+                                        : table_next(&last->by_folder);
+    struct node *next = NULL;
+    for (; link != NULL && next == NULL; link = table_next(link)) {
+        struct node *node = list_item(link, struct node, by_folder);
+        next = node != own && home_is(run, node) ? node : NULL;
     }
-    return NULL;
+    return next;
+}
+
+struct node *home_find(const struct sched *s, const struct run *run)
+{
+    struct node *node = home_next(s, run, NULL);
+    while (node != NULL && !vacant_can_serve(run, node)) {
+        node = home_next(s, run, node);
+    }
+    return node;
 }
 
 bool home_is_saving(const struct sched *s, const struct run *run)
 {
     const struct node *node = node_of(s, run);
-    return node != NULL && node->leaving && node->conn != NULL &&
-           home_rank(s, run) < MS_WORKERS_MAX;
+    return node != NULL && node->leaving && node->conn != NULL && is_awaited(s, run);
 }
 
 uint32_t home_mark(struct sched *s)
@@ -161,8 +179,11 @@ uint32_t home_mark(struct sched *s)
     s->kept_in++; /* what was marked before is not any more */
     for (struct list *at = s->recovering.next; at != &s->recovering; at = at->next) {
         const struct run *run = list_item(at, struct run, recovering);
-        struct node *node = home_rank(s, run) < MS_WORKERS_MAX ? home_find(s, run) : NULL;
-        if (node != NULL && node->kept_in != s->kept_in) {
+        struct node *node = is_awaited(s, run) ? home_next(s, run, NULL) : NULL;
+        while (node != NULL && (node->kept_in == s->kept_in || !vacant_can_serve(run, node))) {
+            node = home_next(s, run, node);
+        }
+        if (node != NULL) {
             node->kept_in = s->kept_in;
             node->kept_for = run->job->id;
             n++;

@@ -53,6 +53,21 @@ bool node_is_idle(const struct node *node)
     return node_is_usable(node) && list_empty(&node->holds);
 }
 
+static void folder_update(struct sched *s, struct node *node, bool idle)
+{
+    const uint64_t folder = idle ? node->info.jobs_folder : 0;
+    if (folder == node->folder) {
+        return;
+    }
+    if (node->folder != 0) {
+        table_remove(&s->folders, &node->by_folder);
+    }
+    if (folder != 0) {
+        table_add(&s->folders, &node->by_folder, table_hash_u64(folder));
+    }
+    node->folder = folder;
+}
+
 void node_idle_update(struct sched *s, struct node *node)
 {
     bool usable = node_is_usable(node);
@@ -74,6 +89,7 @@ void node_idle_update(struct sched *s, struct node *node)
         }
         watch_news(s);
     }
+    folder_update(s, node, idle);
 }
 
 void node_rest(struct sched *s, struct node *node)

@@ -79,12 +79,14 @@ enum notice {
 
 struct node {
     struct table_link link;
-    struct list beating;   /* in sched.beating while REGISTERED, least recently seen first */
-    struct list idle;      /* in sched.idle while idle */
-    struct list gone;      /* in loser.nodes while LOST or LEFT */
-    struct loser *loser;   /* ... NULL: it is not; gone.c */
-    struct holder *holder; /* NULL while LOST or LEFT; holder.c */
-    uint64_t gone_no;      /* grows with time */
+    struct list beating;         /* in sched.beating while REGISTERED, least recently seen first */
+    struct list idle;            /* in sched.idle while idle */
+    struct table_link by_folder; /* in sched.folders while idle */
+    uint64_t folder;             /* ... under this one; 0: it is not there */
+    struct list gone;            /* in loser.nodes while LOST or LEFT */
+    struct loser *loser;         /* ... NULL: it is not; gone.c */
+    struct holder *holder;       /* NULL while LOST or LEFT; holder.c */
+    uint64_t gone_no;            /* grows with time */
     struct timer forget;
     struct timer rest; /* armed: it gets no rank, for it was short of memory or descriptors */
     struct node_info info;

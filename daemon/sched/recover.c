@@ -457,7 +457,6 @@ static void begin_round(struct sched *s, struct job *job)
     const char *facts = NULL;
     list_remove(&run->recovering);
     save_forget(s, run);
-    home_settle(s, run);
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);
@@ -517,8 +516,8 @@ bool recover_settle(struct sched *s)
         return false;
     }
     bool began = false;
-    (void)home_mark(s);
     struct list *at = s->recovering.next;
+    (void)home_mark(s);
     while (at != &s->recovering && !sched_tick_is_full(s)) {
         struct run *run = list_item(at, struct run, recovering);
         struct job *job = run->job;
@@ -536,6 +535,7 @@ bool recover_settle(struct sched *s)
             if (s->now.mono_ms >= run->lost_ms + MS_CANCEL_GRACE_MS &&
                 calloff_may(run, job->workers)) {
                 calloff_begin(s, job);
+                (void)home_mark(s); /* nodes are idle again */
                 at = s->recovering.next;
                 continue;
             }
@@ -543,6 +543,7 @@ bool recover_settle(struct sched *s)
             continue;
         }
         begin_round(s, job);
+        (void)home_mark(s);
         began = true;
         at = s->recovering.next; /* a job that ended may have taken others along */
     }

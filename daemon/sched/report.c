@@ -170,7 +170,7 @@ static void all_ready(struct sched *s, struct job *job)
     const bool begins = job->state == JOB_PLACING;
     const char *facts = NULL;
     const char *recovered = recover_end(s, job, &facts);
-    home_start(job->run, run_mend(job->run, 0)->state.step);
+    home_start(s, job->run, run_mend(job->run, 0)->state.step);
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
@@ -263,18 +263,28 @@ static void note_progress(struct run *run, struct member *member, const struct p
     run->progress = *progress;
 }
 
+/* Between two steps, in a round, too: that it is there is true in whatever generation. */
+static void note_saved(struct sched *s, const struct conn *conn, const Ms__Progress *msg)
+{
+    const struct hold *hold = conn->node != NULL ? hold_first(conn->node) : NULL;
+    if (hold != NULL && hold->job != NULL && hold->job_id == msg->job && hold->rank == 0 &&
+        job_has_begun(hold->job)) {
+        home_note(s, hold->job->run, msg->saved);
+    }
+}
+
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__Progress *msg = (const Ms__Progress *)event->msg;
+    if (msg->step == 0 && msg->saved > 0) { /* nothing else is news */
+        note_saved(s, conn, msg);
+        return;
+    }
     struct hold *hold = rank_speaker(conn, msg->job, msg->generation, msg->rank);
     if (hold == NULL || hold->job->state != JOB_RUNNING) {
         return;
     }
     struct run *run = hold->job->run;
-    if (msg->step == 0 && msg->saved > 0) { /* between two steps: nothing else is news */
-        home_note(s, run, hold->rank == 0 ? msg->saved : 0);
-        return;
-    }
     const bool is_again = msg->step < run->told; /* after a reconnect, or a round */
     struct progress progress;
     progress_take(&progress, msg);

@@ -359,20 +359,23 @@ void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 bool home_is_named(const uint8_t *spec, size_t size); /* by the job's file: it may have one */
 /* Rank 0 has a checkpoint of that step, or is about to. */
 void home_note(struct sched *s, struct run *run, uint64_t step);
-void home_start(struct run *run, uint64_t step); /* all go on from that step */
+void home_start(struct sched *s, struct run *run, uint64_t step); /* all go on from that step */
 /* Rank 0 was not heard of since the scheduler's restart, and is lost now. */
 void home_guess(struct sched *s, struct run *run);
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
-struct node *home_find(struct sched *s, const struct run *run); /* one that can serve; or NULL */
+/* The node that is home, idle or not, then the idle ones with its folder; behind last (NULL: the
+ * first); NULL: there are no more. */
+struct node *home_next(const struct sched *s, const struct run *run, const struct node *last);
+struct node *home_find(const struct sched *s,
+                       const struct run *run); /* one that can serve; or NULL */
 /* Its process was told to leave, and writes there what it holds. */
 bool home_is_saving(const struct sched *s, const struct run *run);
 /* Marks the idle nodes that jobs keep so; how many. */
 uint32_t home_mark(struct sched *s);
 /* Is it marked, for another run than this one (NULL: for any)? */
 bool home_is_kept(const struct sched *s, const struct node *node, const struct run *run);
-void home_settle(struct sched *s, struct run *run); /* a round begins, perhaps without it */
 int64_t home_until_ms(const struct sched *s, const struct run *run);
 const char *home_words(struct sched *s, const struct run *run); /* while it is waited for */
 

@@ -175,7 +175,7 @@ static int tables_init(struct sched *s)
                    table_init(&s->purses, 64) < 0 || table_init(&s->pasts, 64) < 0 ||
                    table_init(&s->plans, 64) < 0 || table_init(&s->authors, 64) < 0 ||
                    table_init(&s->keys, 64) < 0 || table_init(&s->losers, 16) < 0 ||
-                   table_init(&s->routes, 16) < 0
+                   table_init(&s->routes, 16) < 0 || table_init(&s->folders, 64) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -304,6 +304,7 @@ void sched_destroy(struct sched *s)
     table_fini(&s->hosts);
     table_fini(&s->keys);
     table_fini(&s->routes);
+    table_fini(&s->folders);
     heap_fini(&s->timers);
     queue_fini(s);
     emit_fini(s);

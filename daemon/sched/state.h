@@ -92,6 +92,7 @@ struct sched {
     uint64_t seed;                           /* of hashes */
 
     struct table conns, nodes, hosts, holders, purses, pasts, plans, authors, keys, routes, losers;
+    struct table folders; /* of jobs: struct node, those that are idle */
     uint64_t specs_bytes; /* of jobs that wait or run, with the plans that are held for them */
     struct list beating, idle;
     struct heap gone_by; /* principals of lost and left nodes, who has the most first */

@@ -190,13 +190,19 @@ static struct node *choose(struct sched *s, const struct run *run, uint32_t rank
                            const struct look *look)
 {
     const struct member *member = &run->members[rank];
-    const size_t most = rank == look->home_rank ? SIZE_MAX : CANDIDATES_MAX; /* that one is rare */
+    if (rank == look->home_rank) { /* or nobody, while it may come */
+        struct node *node = home_next(s, run, NULL);
+        while (node != NULL && !may_take(s, run, rank, node, look)) {
+            node = home_next(s, run, node);
+        }
+        return node;
+    }
     const bool is_reached = run->n_links == 0 || !links_are_bad(run, member->incarnation);
     struct node *best = node_find(s, member->node_id);
     best = best != NULL && may_take(s, run, rank, best, look) ? best : NULL;
     int best_fitness = best != NULL ? fitness(s, run, member, is_reached, best) : -1;
     size_t n = 0;
-    for (struct list *at = s->idle.next; at != &s->idle && n < most; at = at->next, n++) {
+    for (struct list *at = s->idle.next; at != &s->idle && n < CANDIDATES_MAX; at = at->next, n++) {
         struct node *node = list_item(at, struct node, idle);
         const int fit =
             may_take(s, run, rank, node, look) ? fitness(s, run, member, is_reached, node) : -1;

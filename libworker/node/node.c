@@ -6,7 +6,6 @@
 #include "libworker/node/node_offer.h"
 #include "libworker/plan/plan.h"
 #include "proto/addr.h"
-#include "proto/digest.h"
 #include "proto/file_write.h"
 #include "proto/regular.h"
 
@@ -14,6 +13,7 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -108,13 +108,10 @@ static void make_digits(const char *path)
     }
 }
 
-uint64_t node_folder(const struct node_identity *identity, const char *path)
+uint64_t node_folder(const char *path)
 {
     char file[MS_PATH_MAX + 32];
-    char bytes[sizeof(identity->host_name) + FOLDER_DIGITS + 1] = {0};
-    char *digits = bytes + sizeof(identity->host_name);
-    uint8_t digest[MS_SHA256_BYTES];
-    uint64_t folder = 0;
+    char digits[FOLDER_DIGITS + 1];
     snprintf(file, sizeof(file), "%s/.msched-folder", path);
     if (read_digits(file, digits) < 0) {
         make_digits(file);
@@ -122,10 +119,7 @@ uint64_t node_folder(const struct node_identity *identity, const char *path)
             return 0;
         }
     }
-    memcpy(bytes, identity->host_name, strlen(identity->host_name)); /* not what it may end in */
-    ms_sha256(bytes, sizeof(bytes) - 1, digest);
-    memcpy(&folder, digest, sizeof(folder));
-    return folder;
+    return strtoull(digits, NULL, 16);
 }
 
 int node_describe(struct node_identity *identity, const struct comm_listener *listener,

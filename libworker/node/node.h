@@ -26,10 +26,10 @@ struct node_identity {
 int node_identify(const char *scheduler, const char *node_id, const char *worker_ip,
                   struct node_identity *ret, struct ms_err *err);
 
-/* Which folder of this host it is, as Register.jobs_folder: it has a number in a file of its own,
- * .msched-folder, made here where there is none. So it is the same after a reboot, and another one
- * where somebody has made it anew; a copy on another host is another one. 0: it cannot be told. */
-uint64_t node_folder(const struct node_identity *identity, const char *path);
+/* Which folder it is, as Register.jobs_folder: it has a number in a file of its own,
+ * .msched-folder, made here where there is none. So it is the same after a reboot, on another host
+ * too, and another one where somebody has made it anew. 0: it cannot be told. */
+uint64_t node_folder(const char *path);
 
 /* Fills the Register message; its strings point into identity. */
 int node_describe(struct node_identity *identity, const struct comm_listener *listener,

@@ -492,7 +492,7 @@ static int start_agent(struct worker *worker, struct ms_err *err)
         node.job_json.data = (uint8_t *)json;
         node.worker_num = cfg->worker_num;
     } else if (rc == 0 && cfg->mode == WORKER_STANDING) {
-        node.jobs_folder = node_folder(&worker->identity, cfg->run_dir);
+        node.jobs_folder = node_folder(cfg->run_dir);
     }
     struct agent_config agent = {.address = cfg->scheduler,
                                  .tls = worker->tls,

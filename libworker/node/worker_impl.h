@@ -9,7 +9,6 @@
 #include "libworker/node/worker.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 struct worker {
     const struct worker_config *cfg;
@@ -46,7 +45,6 @@ struct worker {
     uint64_t ready_step; /* from which it goes on */
     int64_t begun_ms, progress_ms;
     enum train_phase last_phase;
-    atomic_uint_least64_t ready_in; /* generation in which it was ready last */
 };
 
 /* ---- worker.c ---- */

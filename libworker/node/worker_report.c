@@ -83,7 +83,6 @@ void worker_on_saved(void *arg, uint64_t step)
     struct worker *worker = arg;
     Ms__Progress msg = MS__PROGRESS__INIT;
     msg.job = worker->job_id;
-    msg.generation = atomic_load(&worker->ready_in);
     msg.rank = worker->rank;
     msg.saved = step;
     if (msg.rank == 0) {
@@ -158,7 +157,6 @@ int worker_send_plan(struct worker *worker, const char *text, struct ms_err *err
 void worker_send_ready(struct worker *worker, const struct train_info *info)
 {
     Ms__RankReady msg = MS__RANK_READY__INIT;
-    atomic_store(&worker->ready_in, worker->generation);
     char plan[MS_SHA256_HEX];
     uint8_t digest[MS_STATE_DIGEST_LEN]; /* messages have no const */
     memcpy(plan, info->plan_sha256, sizeof(plan));

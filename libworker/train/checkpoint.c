@@ -20,6 +20,7 @@ struct checkpoint {
     int is_due;     /* and the writer was busy */
     double since_s; /* when the last one was taken, or the training began */
     uint64_t taken; /* the step of the last one; 0: none */
+    uint64_t found; /* ... of the newest that lay there when this process came; 0: none */
 };
 
 int checkpoint_folder_of(const struct train *train, char ret[MS_PATH_MAX + 1], struct ms_err *err)
@@ -174,7 +175,7 @@ static int is_owed(const struct train *train)
     return is_due_step(train) ? train->known.state_from == MS_STATE_CHECKPOINT ||
                                     !checkpoint_writer_has(c->writer, step)
                               : train->known.state_from == MS_STATE_PULLED &&
-                                    !checkpoint_writer_has_any(c->writer);
+                                    checkpoint_writer_newest(c->writer, step) == 0;
 }
 
 /* Where others hold the state they train on, and each write says why there is none. */
@@ -190,6 +191,10 @@ static int settle_first(struct train *train, struct ms_err *err)
     }
     if (rc == 0) {
         checkpoint_writer_tidy(c->writer, train->progress.step);
+        c->found = checkpoint_writer_newest(c->writer, train->progress.step);
+    }
+    if (c->found > 0 && train->cfg.on_saved != NULL) {
+        train->cfg.on_saved(train->cfg.arg, c->found);
     }
     c->is_settled = 1;
     return 0;
@@ -254,5 +259,7 @@ int checkpoint_kept(const struct train *train, char *ret, size_t size)
 
 uint64_t checkpoint_saved(const struct train *train)
 {
-    return train->checkpoint != NULL ? checkpoint_writer_saved(train->checkpoint->writer) : 0;
+    const struct checkpoint *c = train->checkpoint;
+    const uint64_t saved = c != NULL ? checkpoint_writer_saved(c->writer) : 0;
+    return saved > 0 || c == NULL ? saved : c->found;
 }

@@ -46,18 +46,20 @@ int checkpoint_keep_has(const struct checkpoint_save *save, uint64_t step,
     return is_ours(save, path, OF_JOB, look);
 }
 
-int checkpoint_keep_has_any(const struct checkpoint_save *save)
+uint64_t checkpoint_keep_newest(const struct checkpoint_save *save, uint64_t step)
 {
     struct checkpoint_entries entries;
-    int has = 0;
+    uint64_t newest = 0;
     if (checkpoint_list(save->cfg->folder, save->cfg->job->checkpoint_prefix, &entries, NULL) < 0) {
         return 0;
     }
-    for (size_t i = 0; !has && i < entries.n; i++) {
-        has = is_ours(save, entries.entries[i].path, OF_JOB, LOOK_AT_SIZE);
+    for (size_t i = 0; newest == 0 && i < entries.n; i++) {
+        const struct checkpoint_entry *entry = &entries.entries[i];
+        const int may = entry->step <= step;
+        newest = may && is_ours(save, entry->path, OF_JOB, LOOK_AT_SIZE) ? entry->step : 0;
     }
     checkpoint_entries_fini(&entries);
-    return has;
+    return newest;
 }
 
 /* ---- in their turn ---- */

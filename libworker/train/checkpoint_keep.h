@@ -21,8 +21,9 @@ void checkpoint_keep_stem(const struct checkpoint_save *save, uint64_t step,
 /* Is there a complete one of that step that is this job's? */
 int checkpoint_keep_has(const struct checkpoint_save *save, uint64_t step,
                         enum checkpoint_look look);
-/* Is there one of this job's at all, with data of the right size? */
-int checkpoint_keep_has_any(const struct checkpoint_save *save);
+/* Step of the newest one of this job's, with data of the right size, that is not behind that step;
+ * 0: there is none. */
+uint64_t checkpoint_keep_newest(const struct checkpoint_save *save, uint64_t step);
 /* Takes away what goes for the one of that step: older ones beyond keep_max, and what writers of
  * this job left that were killed. is_whole: that of this step is known to be. */
 void checkpoint_keep_tidy(const struct checkpoint_save *save, uint64_t step, int is_whole);

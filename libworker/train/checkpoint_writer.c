@@ -176,9 +176,9 @@ int checkpoint_writer_has(const struct checkpoint_writer *writer, uint64_t step)
     return checkpoint_save_has(&writer->save, step);
 }
 
-int checkpoint_writer_has_any(const struct checkpoint_writer *writer)
+uint64_t checkpoint_writer_newest(const struct checkpoint_writer *writer, uint64_t step)
 {
-    return checkpoint_keep_has_any(&writer->save);
+    return checkpoint_keep_newest(&writer->save, step);
 }
 
 void checkpoint_writer_tidy(const struct checkpoint_writer *writer, uint64_t step)

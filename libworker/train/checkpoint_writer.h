@@ -49,7 +49,8 @@ void checkpoint_writer_descend(struct checkpoint_writer *writer, const char *fir
 int checkpoint_writer_claim(struct checkpoint_writer *writer, struct ms_err *err);
 /* Is there a complete one of that step that is this job's? */
 int checkpoint_writer_has(const struct checkpoint_writer *writer, uint64_t step);
-int checkpoint_writer_has_any(const struct checkpoint_writer *writer); /* of whatever step */
+/* Of whatever step up to that one, the newest; 0: there is none. */
+uint64_t checkpoint_writer_newest(const struct checkpoint_writer *writer, uint64_t step);
 /* Before the first take: takes away what a writer of this job left that was killed. step: where the
  * training is. */
 void checkpoint_writer_tidy(const struct checkpoint_writer *writer, uint64_t step);

@@ -70,8 +70,9 @@ struct train_config {
     const char *log_path; /* where it is the rank's own file; NULL: it is not */
     /* Called on the training thread after every committed step and evaluation. NULL allowed. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
-    /* A checkpoint of that step is durable. On whatever thread wrote it, between train_obey and
-     * train_destroy. NULL allowed. */
+    /* A checkpoint of that step is durable: the newest that its folder had, or one that was
+     * written. On whatever thread found that, between train_obey and train_destroy. NULL allowed.
+     */
     void (*on_saved)(void *arg, uint64_t step);
     /* While peers have not come, or do not go on, for long: for whom this rank waits, and why. From
      * train_join to train_destroy, also on the communication thread. NULL allowed. */

@@ -107,5 +107,9 @@ ok "the scheduler is back" start_head "$HEAD"
 ok "the job waits for where it was" wait_for 120 says "waits for node $home, where rank 0 was before the scheduler's restart" as alice show 8
 node "$home"
 ok "it goes on from there" wait_for 120 says "goes on from the checkpoint of step" as alice events 8
+kill -KILL "${pid_of[$home]}"
+reap "$home"
+ok "what it has read is known to be there" wait_for 60 says "waits for node $home, which has the checkpoint of step" as alice show 8
+node "$home"
 ok "and has the weights of the undisturbed one" ends_like 8
 finish

@@ -250,8 +250,9 @@ struct m_job {
     uint64_t home_folder, home_step; /* ... the newest that is known, on this one; step 0: none */
     bool home_guess;                 /* ... or may be */
     int64_t home_at, home_stretch;   /* mono: nothing was lost since */
-    bool awaited_home, needs_home, gives_home_up; /* as the round under way began */
-    int64_t without_at, without_stretch;          /* mono: ... from then on, if all have ended */
+    int64_t home_late_at;            /* ... at the latest: who kept the state */
+    bool awaited_home, needs_home;   /* as the round under way began */
+    int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
     int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     bool lost_silent;      /* in this event, at the end of the grace */
@@ -516,12 +517,11 @@ bool m_saves_at_home(const struct model *m, const struct m_job *job, bool perhap
 bool m_is_kept_for_another(const struct model *m, const struct m_job *job,
                            const struct m_node *node, bool perhaps);
 uint32_t m_count_kept(const struct model *m); /* idle ones, at the most */
-void m_judge_home(struct model *m, struct m_job *job, const Ms__Assign *msg);
+void m_judge_home(struct model *m, const struct m_job *job, const Ms__Assign *msg);
 
 /* model_recover.c */
 bool m_is_recoverable(const struct model *m, const struct m_job *job);
 bool m_has_vacant(const struct m_job *job);
-bool m_has_home(const struct sched_job_row *row); /* as it is stored */
 /* Perhaps: a timer may be late. */
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps);
 void m_saw_step(struct m_job *job, uint64_t step);

@@ -283,6 +283,7 @@ void m_former_gone(struct model *m, const struct m_node *node)
     struct m_former *former = m_former_of(m, node);
     if (former != NULL) {
         former->here = false;
+        m_job_find(m, node->hold.job)->home_late_at = m->mono;
     }
 }
 
@@ -424,6 +425,7 @@ void m_former_said(struct model *m, struct m_former *former, const Ms__RankDone 
     former->said = true;
     if (!has_ended || msg->stopped) {
         stop_former(m, former, &stop);
+        job->home_late_at = m->mono;
         drop_former(job, (uint32_t)(former - job->formers));
     }
 }
@@ -572,6 +574,7 @@ void m_state_let_go(struct model *m, const char *log)
     m_may_spare_after(m, job);
     const struct m_stop stop = {.job = id, .code = MS_E_ABORTED, .any_text = true};
     stop_former(m, &job->formers[i], &stop);
+    job->home_late_at = m->mono;
     drop_former(job, i);
 }
 

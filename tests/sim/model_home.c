@@ -63,8 +63,10 @@ bool m_state_is_held(const struct model *m, const struct m_job *job)
 bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
 {
     const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
+    const int64_t since =
+        perhaps && job->home_late_at > job->home_at ? job->home_late_at : job->home_at;
     const int64_t at =
-        job->home_at + most_ms / 2 + m->stretch - job->home_stretch + (perhaps ? LATE_MS : 0);
+        since + most_ms / 2 + m->stretch - job->home_stretch + (perhaps ? LATE_MS : 0);
     const bool is_over =
         m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
     return job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over &&
@@ -117,7 +119,7 @@ uint32_t m_count_kept(const struct model *m)
 }
 
 /* Of the members one is there, or the training would begin anew for nothing. */
-void m_judge_home(struct model *m, struct m_job *job, const Ms__Assign *msg)
+void m_judge_home(struct model *m, const struct m_job *job, const Ms__Assign *msg)
 {
     bool is = false;
     for (size_t k = 0; !is && k < msg->n_members; k++) {
@@ -127,11 +129,5 @@ void m_judge_home(struct model *m, struct m_job *job, const Ms__Assign *msg)
     if (!is && job->awaited_home) {
         sim_fail(m->w, "model: job %llu has lost its state, and no rank of it is on node %s",
                  (ull)job->id, job->home);
-    }
-    if (job->needs_home && job->home_guess) { /* it was never stored */
-        job->home_step = is ? job->home_step : 0;
-    } else if (job->needs_home && is == job->gives_home_up) {
-        sim_fail(m->w, "model: job %llu %s the checkpoints of node %s, and a rank of it is %sthere",
-                 (ull)job->id, is ? "gives up" : "counts on", job->home, is ? "" : "not ");
     }
 }

@@ -687,8 +687,6 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     job->awaited_home = m_awaits_home(m, job, false);
     job->needs_home =
         job->home_step > 0 && m->w->mode == SCHED_STANDING && !m_state_is_held(m, job);
-    job->gives_home_up = job->needs_home && !job->home_guess && !m_has_home(row);
-    job->home_step = job->gives_home_up ? 0 : job->home_step;
     job->has_pause = m->mono < job->not_before;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].cut_off = m_is_cut_off(job, m_machine(&m->nodes.at[i]));
@@ -754,7 +752,7 @@ static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which may not take it", rank,
                  (ull)job->id, node->id);
     }
-    const bool is_home = job->awaited_home && m_is_at_home(job, node);
+    const bool is_home = job->needs_home && m_is_at_home(job, node);
     if (own != NULL && own != node && !is_home && !is_unreached(job, own) &&
         is_passed_over(m, job, rank, own, msg)) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and its own node %s is idle",
@@ -773,7 +771,7 @@ static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
         m_is_aside(m, node, true) || has_stumbled(job, node) || is_unreached(job, node);
     const bool is_near = m_is_unreached(job, r->incarnation) && strcmp(node->id, r->node) != 0 &&
                          is_near_to(r, node);
-    const bool is_home = job->awaited_home && m_is_at_home(job, node);
+    const bool is_home = job->needs_home && m_is_at_home(job, node);
     for (size_t i = 0; (is_last || is_near) && !is_home && i < m->nodes.n; i++) {
         const struct m_node *other = &m->nodes.at[i];
         if (is_passed_over(m, job, rank, other, msg) && !is_unreached(job, other) &&

@@ -54,19 +54,34 @@ static void told_again(struct model *m, struct m_job *job, const Ms__Progress *m
     job->unstored_at = job->unstored_at == SIM_NEVER ? m->mono : job->unstored_at;
 }
 
+/* Of a checkpoint between two steps: in whatever generation. */
+static void note_saved(struct model *m, const struct m_conn *conn, const Ms__Progress *msg)
+{
+    const struct m_node *node = m_node_of(m, conn);
+    struct m_job *job = m_job_find(m, msg->job);
+    const bool has_begun =
+        job != NULL && (job->state == JOB_RUNNING || job->state == JOB_RECOVERING);
+    const struct m_rank *first = has_begun ? &job->ranks[0] : NULL;
+    if (node != NULL && has_begun && strcmp(first->node, node->id) == 0 &&
+        first->incarnation == node->incarnation && !first->missing && !first->vacant) {
+        m_home_note(m, job, msg->saved);
+    }
+}
+
 /* The last one counts, and of those with an evaluation the last of each epoch. */
 void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg)
 {
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_job *job = m_job_find(m, msg->job);
+    if (msg->step == 0 && msg->saved > 0) {
+        note_saved(m, conn, msg);
+        return;
+    }
     if (r == NULL || job->state != JOB_RUNNING) {
         return;
     }
     if (msg->rank == 0) {
         m_home_note(m, job, msg->saved);
-    }
-    if (msg->step == 0 && msg->saved > 0) {
-        return; /* of a checkpoint between two steps */
     }
     if (msg->step < job->told) {
         told_again(m, job, msg);
@@ -147,14 +162,6 @@ void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_ro
     }
     ms__job_results__free_unpacked(msg, NULL);
     job->unstored_at = SIM_NEVER;
-}
-
-bool m_has_home(const struct sched_job_row *row)
-{
-    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
-    const bool has = msg != NULL && msg->home != NULL;
-    ms__job_results__free_unpacked(msg, NULL);
-    return has;
 }
 
 /* After a restart nothing else tells it. */

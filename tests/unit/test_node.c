@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct node_identity here = {.host_name = "h1"};
-static const struct node_identity there = {.host_name = "h2"};
 static const char *dir;
 static char file[160];
 
@@ -24,37 +22,30 @@ static void teardown(void)
 
 START_TEST(a_folder_is_the_same_one_for_all_slots_of_its_host)
 {
-    const uint64_t folder = node_folder(&here, dir);
+    const uint64_t folder = node_folder(dir);
     ck_assert_uint_ne(folder, 0);
-    ck_assert_uint_eq(node_folder(&here, dir), folder);
-}
-END_TEST
-
-/* A copied disk has its number, too, and not what is written after that. */
-START_TEST(on_another_host_it_is_another_one)
-{
-    ck_assert_uint_ne(node_folder(&here, dir), node_folder(&there, dir));
+    ck_assert_uint_eq(node_folder(dir), folder);
 }
 END_TEST
 
 START_TEST(made_anew_it_is_another_one)
 {
-    const uint64_t folder = node_folder(&here, dir);
+    const uint64_t folder = node_folder(dir);
     ck_assert_int_eq(unlink(file), 0);
-    ck_assert_uint_ne(node_folder(&here, dir), folder);
+    ck_assert_uint_ne(node_folder(dir), folder);
 }
 END_TEST
 
 START_TEST(its_number_is_all_that_it_is)
 {
-    const uint64_t folder = node_folder(&here, dir);
+    const uint64_t folder = node_folder(dir);
     char other[160];
     snprintf(other, sizeof(other), "%s/other", dir);
     ck_assert_int_eq(mkdir(other, 0700), 0);
     snprintf(other, sizeof(other), "%s/other/.msched-folder", dir);
     ck_assert_int_eq(rename(file, other), 0);
     snprintf(other, sizeof(other), "%s/other", dir);
-    ck_assert_uint_eq(node_folder(&here, other), folder);
+    ck_assert_uint_eq(node_folder(other), folder);
 }
 END_TEST
 
@@ -72,7 +63,7 @@ START_TEST(what_is_no_number_is_not_known)
         fputs(texts[_i], to);
         fclose(to);
     }
-    ck_assert_uint_eq(node_folder(&here, dir), 0);
+    ck_assert_uint_eq(node_folder(dir), 0);
     ck_assert_int_eq(access(file, F_OK), 0);
 }
 END_TEST
@@ -81,7 +72,7 @@ START_TEST(a_folder_that_is_not_there_is_not_known)
 {
     char none[160];
     snprintf(none, sizeof(none), "%s/none", dir);
-    ck_assert_uint_eq(node_folder(&here, none), 0);
+    ck_assert_uint_eq(node_folder(none), 0);
 }
 END_TEST
 
@@ -91,7 +82,6 @@ int main(void)
     TCase *t = tcase_create("folder");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_folder_is_the_same_one_for_all_slots_of_its_host);
-    tcase_add_test(t, on_another_host_it_is_another_one);
     tcase_add_test(t, made_anew_it_is_another_one);
     tcase_add_test(t, its_number_is_all_that_it_is);
     tcase_add_loop_test(t, what_is_no_number_is_not_known, 0, 5);

@@ -373,12 +373,130 @@ START_TEST(one_that_was_given_up_is_not_waited_for_again)
     beat_spare_for(spare, WAIT_MS);
     conns[0] = spare;
     (void)assigned(0, 2);
-    ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\" step=200"));
     all_ready_at(2, 1, 0);
+    ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\" step=200"));
     saves(2, 50, 0);
     fix_close(spare);
     conns[0] = fix_register("third", 91);
     (void)assigned(0, 3);
+}
+END_TEST
+
+/* ... but before that nothing is trained, and it may come all the same. */
+START_TEST(it_is_given_up_when_another_one_begins_and_not_before)
+{
+    const uint64_t spare = running_with(here, 1);
+    fix_close(conns[0]);
+    beat_spare_for(spare, WAIT_MS);
+    const uint64_t third = fix_register("third", 91);
+    const uint64_t home = fix_register("w0", 2);
+    fix_close(spare);
+    ck_assert_ptr_null(fix_heard(third, MS_MSG_ASSIGN));
+    conns[0] = home;
+    (void)assigned(0, 3);
+}
+END_TEST
+
+/* It does not outlive the wait: the queue has its turn. */
+START_TEST(nobody_else_waits_for_one_that_is_not_waited_for_any_more)
+{
+    runs_in(0, here, 2, 250, 200);
+    ck_assert_uint_eq(fix_submit(1, 0), 2);
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    const uint64_t home = fix_register("w0", 11);
+    for (int i = 0; i < 2 * WAIT_MS / (FIX_LEASE_MS / 2); i++) {
+        if (fix_heard(home, MS_MSG_ASSIGN) != NULL) {
+            return;
+        }
+        fix_beat(home);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ck_abort_msg("job 2 was never placed");
+}
+END_TEST
+
+/* In a round, too, and before the first one that is ready in it. */
+START_TEST(it_is_told_of_while_others_are_waited_for)
+{
+    runs_in(0, here, 2, 250, 0);
+    fix_close(conns[1]);
+    saves(_i == 0 ? 1 : 0, 0, 250);
+    fix_close(conns[0]);
+    (void)fix_register("spare", 90);
+    (void)fix_register("third", 91);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 250");
+}
+END_TEST
+
+/* A rank that another one has since, or another job's, says nothing of it. */
+START_TEST(others_tell_of_none)
+{
+    (void)running_with(here, 2);
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = _i == 0 ? 1 : 2;
+    msg.generation = 1;
+    msg.saved = 240;
+    msg.phase = (char *)"";
+    fix_say(conns[_i == 0 ? 1 : 0], MS_MSG_PROGRESS, &msg.base);
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    fix_job_is(1, "RECOVERING", awaits);
+}
+END_TEST
+
+/* Each of two has a slot with the folder. */
+START_TEST(two_jobs_with_one_folder_keep_two_of_its_nodes)
+{
+    runs_in(7, here, 2, 250, 200);
+    submit_with(here, 2); /* job 2: of nodes that come */
+    const uint64_t a = node_in("a", 21, 7);
+    const uint64_t b = node_in("b", 22, 7);
+    fix_plan(a, 2, 2, FIX_PLAN);
+    fix_ready_with(a, 2, 2, 0, fix_digest(FIX_BITS));
+    fix_ready_with(b, 2, 2, 1, fix_digest(FIX_BITS));
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = 2;
+    msg.generation = 2;
+    msg.saved = 50;
+    msg.phase = (char *)"";
+    fix_say(a, MS_MSG_PROGRESS, &msg.base);
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    fix_close(b);
+    fix_close(a);
+    const uint64_t s1 = node_in("s1", 31, 7);
+    const uint64_t s2 = node_in("s2", 32, 7);
+    ck_assert_uint_eq(fix_submit(1, 0), 3);
+    for (int i = 0; i < 6; i++) {
+        fix_beat(s1);
+        fix_beat(s2);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    fix_job_is(3, "QUEUED", "2 idle, 2 kept for");
+    fix_level = 0; /* one that neither of them can take */
+    const uint64_t old = fix_register("z", 90);
+    fix_level = MS_WIRE_LEVEL;
+    ck_assert_ptr_nonnull(fix_heard(old, MS_MSG_ASSIGN));
+}
+END_TEST
+
+/* The last one that holds the state may be one whose rank another one has. */
+START_TEST(its_time_begins_when_the_last_one_that_keeps_the_state_is_lost)
+{
+    const uint64_t spare = running_with(here, 2);
+    for (int i = 0; i < 9 && fix_heard(spare, MS_MSG_ASSIGN) == NULL; i++) { /* w1 is silent */
+        fix_beat(conns[0]);
+        fix_beat(spare);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    conns[1] = come_back(1, 2, 1, 1, 1);
+    fix_close(spare);
+    fix_close(conns[0]);
+    beat_spare_for(conns[1], WAIT_MS / 2);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "In 50 s another node");
 }
 END_TEST
 
@@ -543,7 +661,10 @@ START_TEST(or_where_they_may_be)
     }
     ck_assert_int_ge(ms, WAIT_MS);
     ck_assert_int_le(ms, WAIT_MS + 2 * FIX_LEASE_MS);
-    ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\": it did not come back"));
+    const Ms__Assign *assign = fix_heard(spare, MS_MSG_ASSIGN);
+    conns[0] = spare;
+    all_ready_at(assign->generation, 1, 0);
+    ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\": no rank could read them"));
 }
 END_TEST
 
@@ -664,6 +785,12 @@ int main(void)
     tcase_add_test(t, another_ones_node_of_that_name_is_not_it);
     tcase_add_test(t, its_time_begins_with_the_loss_of_who_held_the_state);
     tcase_add_test(t, a_restart_of_the_scheduler_knows_where_they_are);
+    tcase_add_test(t, it_is_given_up_when_another_one_begins_and_not_before);
+    tcase_add_test(t, nobody_else_waits_for_one_that_is_not_waited_for_any_more);
+    tcase_add_loop_test(t, it_is_told_of_while_others_are_waited_for, 0, 2);
+    tcase_add_loop_test(t, others_tell_of_none, 0, 2);
+    tcase_add_test(t, two_jobs_with_one_folder_keep_two_of_its_nodes);
+    tcase_add_test(t, its_time_begins_when_the_last_one_that_keeps_the_state_is_lost);
     tcase_add_loop_test(t, or_where_they_may_be, 0, 2);
     tcase_add_test(t, but_not_of_a_rank_that_came_back_and_had_none);
     tcase_add_test(t, of_two_with_the_same_step_the_one_that_is_told_of_last_is_there);
