@@ -97,6 +97,7 @@ void budget_keep(struct run *run, uint32_t rank)
     copy(&mend->before.wall, &mend->wall);
     mend->before.n_lost_now = mend->n_lost_now;
     mend->before.n_unready = mend->n_unready;
+    mend->before.n_missed = mend->n_missed;
 }
 
 /* ---- steps --------------------------------------------------------------------------------------
@@ -131,6 +132,7 @@ void budget_take_back(struct run *run, uint32_t rank)
     copy(&mend->wall, &mend->before.wall);
     mend->n_lost_now = mend->before.n_lost_now;
     mend->n_unready = mend->before.n_unready;
+    mend->n_missed = mend->before.n_missed;
     got_further(run); /* a step may have been told of meanwhile */
 }
 

@@ -99,12 +99,23 @@ static bool is_awaited(const struct sched *s, const struct run *run)
            !is_held(run);
 }
 
+/* Later than it was waited for: once, and where it is nobody else's. */
+static bool is_late(const struct sched *s, const struct run *run)
+{
+    struct node *node = run->home.step > 0 && s->mode->places_anew && !is_held(run)
+                            ? home_next(s, run, NULL)
+                            : NULL;
+    while (node != NULL && (!vacant_can_serve(run, node) || home_is_kept(s, node, run) ||
+                            vacant_has_stumbled(s, run, node))) {
+        node = home_next(s, run, node);
+    }
+    return node != NULL;
+}
+
 uint32_t home_rank(const struct sched *s, const struct run *run)
 {
     uint32_t rank = 0;
-    const bool is_here = run->home.step > 0 && s->mode->places_anew && !is_held(run) &&
-                         home_find(s, run) != NULL; /* later than it was waited for */
-    if (!is_here && !is_awaited(s, run)) {
+    if (!is_awaited(s, run) && !is_late(s, run)) {
         return MS_WORKERS_MAX;
     }
     while (rank < run->job->workers && run->members[rank].hold != NULL) {
@@ -113,24 +124,30 @@ uint32_t home_rank(const struct sched *s, const struct run *run)
     return rank < run->job->workers ? rank : MS_WORKERS_MAX;
 }
 
-static void give_up(struct sched *s, struct run *run)
+bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank)
 {
-    if (run->home.step > 0) {
+    const struct node *node = node_find(s, run->members[rank].node_id);
+    bool is = run->home.step > 0 && s->mode->places_anew &&
+              s->now.mono_ms < home_until_ms(s, run) && formers_here(run) == 0 && node != NULL &&
+              home_is(run, node);
+    for (uint32_t other = 0; is && other < run->job->workers; other++) {
+        is = other == rank || !run_holds_state(run, other);
+    }
+    return is;
+}
+
+void home_start(struct sched *s, struct run *run, uint64_t step)
+{
+    if (run->home.step > 0 && step == 0) {
         emit_log(s, MS_LOG_WARNING,
                  "job.checkpoints_given_up job=%llu node=%s%s: no rank could read them",
                  (unsigned long long)run->job->id, emit_quote(s, run->home.node_id),
                  run->home.is_guess
                      ? ""
                      : emit_text(s, " step=%llu", (unsigned long long)run->home.step));
-        memset(&run->home, 0, sizeof(run->home));
     }
-}
-
-void home_start(struct sched *s, struct run *run, uint64_t step)
-{
-    if (run->home.is_guess || step == 0) {
-        give_up(s, run);
-    }
+    run->home.step = run->home.is_guess ? 0 : run->home.step;
+    run->home.is_guess = false;
     run->home.step = step < run->home.step ? step : run->home.step; /* no rank could read it */
 }
 

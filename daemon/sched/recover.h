@@ -68,6 +68,7 @@ bool recover_is_stumbled_out(const struct run *run, uint32_t rank);
 bool recover_has_room(const struct sched *s, const char *node_id);
 /* The rank's process ended before it was ready: others first, and a pause if there are none. */
 void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank);
+bool vacant_has_stumbled(const struct sched *s, const struct run *run, const struct node *node);
 /* It is idle, and may have a rank of the job, as far as anybody knows. */
 bool vacant_can_serve(const struct run *run, const struct node *node);
 uint32_t vacant_n_fit(struct sched *s, const struct run *run); /* how many: at most all its ranks */

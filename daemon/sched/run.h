@@ -93,11 +93,11 @@ struct mend {
     struct losses since, wall; /* budget.c */
     uint32_t n_lost_now;       /* of those of since, after the job last started */
     uint32_t n_unready;        /* processes that ended before they were ready for it, one by one */
-    uint32_t n_missed;         /* of them: not reached, while another idle node was left */
-    struct {                   /* before the last loss */
-        bool may_be_away;      /* its process, which may not have ended */
+    uint32_t n_missed;    /* of them: not reached, while another idle node was left; or at home */
+    struct {              /* before the last loss */
+        bool may_be_away; /* its process, which may not have ended */
         struct losses since, wall;
-        uint32_t n_lost_now, n_unready;
+        uint32_t n_lost_now, n_unready, n_missed;
         uint64_t blame; /* of its host, with the loss; 0: of none */
     } before;
     bool is_over; /* by the last loss: its process does not take it back */
@@ -365,6 +365,9 @@ void home_guess(struct sched *s, struct run *run);
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
+/* Nobody else holds the state, and who has the rank is at home: that it ends before it is ready is
+ * no more than if it stayed away. */
+bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank);
 /* The node that is home, idle or not, then the idle ones with its folder; behind last (NULL: the
  * first); NULL: there are no more. */
 struct node *home_next(const struct sched *s, const struct run *run, const struct node *last);

@@ -50,7 +50,7 @@ bool vacant_is_unfit(const struct run *run, uint64_t incarnation)
     return false;
 }
 
-static bool has_stumbled(const struct sched *s, const struct run *run, const struct node *node)
+bool vacant_has_stumbled(const struct sched *s, const struct run *run, const struct node *node)
 {
     const uint64_t hash = run->n_stumbled > 0 ? node_hash(s, node->info.node_id) : 0;
     for (uint32_t i = 0; i < run->n_stumbled && i < MS_UNFIT_MAX; i++) {
@@ -144,7 +144,7 @@ static int fitness(struct sched *s, const struct run *run, const struct member *
     if (is_unreached(run, node)) {
         return UNREACHED;
     }
-    if (has_stumbled(s, run, node)) {
+    if (vacant_has_stumbled(s, run, node)) {
         return STUMBLED;
     }
     const bool is_near = member->machine != 0
@@ -172,7 +172,7 @@ bool vacant_has_untried(struct sched *s, struct run *run, uint32_t rank)
     for (struct list *at = s->idle.next; !has && at != &s->idle; at = at->next) {
         const struct node *node = list_item(at, struct node, idle);
         has = may_take(s, run, rank, node, &look) && !is_unreached(run, node) &&
-              !has_stumbled(s, run, node);
+              !vacant_has_stumbled(s, run, node);
     }
     return has;
 }
@@ -222,7 +222,7 @@ static void choose_own(struct sched *s, const struct run *run, struct choice *ch
         const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL;
         struct node *node = wants ? node_find(s, run->members[rank].node_id) : NULL;
         if (node != NULL && may_take(s, run, rank, node, look) && !is_unreached(run, node) &&
-            !has_stumbled(s, run, node) && !host_is_aside(node->host)) {
+            !vacant_has_stumbled(s, run, node) && !host_is_aside(node->host)) {
             node->is_chosen = true;
             choices[rank].node = node;
             look->home_rank =
@@ -284,7 +284,7 @@ static enum choosing choose_one(struct sched *s, struct run *run, uint32_t rank,
     if (node == NULL) {
         return s->now.mono_ms < run->not_back_ms ? PAUSES : NOBODY;
     }
-    if (has_pause && has_stumbled(s, run, node)) {
+    if (has_pause && vacant_has_stumbled(s, run, node)) {
         return PAUSES;
     }
     node->is_chosen = true;

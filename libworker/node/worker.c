@@ -493,6 +493,13 @@ static int start_agent(struct worker *worker, struct ms_err *err)
         node.worker_num = cfg->worker_num;
     } else if (rc == 0 && cfg->mode == WORKER_STANDING) {
         node.jobs_folder = node_folder(cfg->run_dir);
+        if (node.jobs_folder == 0) {
+            ms_log(MS_LOG_WARNING,
+                   "worker.folder_unknown jobs_dir=%s reason=\"its .msched-folder can neither be "
+                   "read nor made: remove it, and start again; until then the scheduler knows the "
+                   "folder by this node's name alone\"",
+                   MS_QUOTE(cfg->run_dir));
+        }
     }
     struct agent_config agent = {.address = cfg->scheduler,
                                  .tls = worker->tls,

@@ -117,10 +117,11 @@ struct m_rank {
     uint64_t ready_step; /* as it said with that */
     uint8_t ready_digest[MS_STATE_DIGEST_LEN];
     bool away; /* vacant, and perhaps its process comes back: that loss is none of these yet */
-    bool away_unready;             /* ... and it was none of the ready ones */
-    uint32_t losses, losses_now;   /* without a step; since the job last started */
-    bool lost_in_round;            /* it did not start since */
-    uint64_t lost_at;              /* step of the job */
+    bool away_unready;                           /* ... and it was none of the ready ones */
+    uint32_t missed_before, missed_least_before; /* ... and these */
+    uint32_t losses, losses_now;                 /* without a step; since the job last started */
+    bool lost_in_round;                          /* it did not start since */
+    uint64_t lost_at;                            /* step of the job */
     uint32_t wall_losses;          /* at the furthest step at which it was ever lost ... */
     uint64_t wall;                 /* ... this one */
     char host[MS_HOST_MAX + 1];    /* name of its node's */
@@ -512,6 +513,10 @@ bool m_is_at_home(const struct m_job *job, const struct m_node *node);
 bool m_state_is_held(const struct model *m, const struct m_job *job); /* or is read by a rank */
 /* One rank is for who is there; perhaps: a timer may not have been heard yet. */
 bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps);
+/* Nobody else holds the state, and it is there: it may end before it is ready as often as it likes.
+ */
+bool m_is_home_tried(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                     bool perhaps);
 bool m_saves_at_home(const struct model *m, const struct m_job *job, bool perhaps);
 /* Another job waits for that node (job NULL: any); perhaps: or for another one in its place. */
 bool m_is_kept_for_another(const struct model *m, const struct m_job *job,

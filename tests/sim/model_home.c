@@ -58,18 +58,22 @@ bool m_state_is_held(const struct model *m, const struct m_job *job)
     return is;
 }
 
-/* Where no process holds the state one rank is for the node with its checkpoints, for half of the
- * time that it may be vacant; perhaps: its timer may not have been heard yet. */
-bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
+/* Half of the time that a rank may be vacant; perhaps: its timer may not have been heard yet. */
+static bool is_over(const struct model *m, const struct m_job *job, bool perhaps)
 {
     const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
     const int64_t since =
         perhaps && job->home_late_at > job->home_at ? job->home_late_at : job->home_at;
     const int64_t at =
         since + most_ms / 2 + m->stretch - job->home_stretch + (perhaps ? LATE_MS : 0);
-    const bool is_over =
-        m->mono >= at && (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
-    return job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over &&
+    return m->mono >= at &&
+           (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
+}
+
+/* Where no process holds the state one rank is for the node with its checkpoints. */
+bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
+{
+    return job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over(m, job, perhaps) &&
            !m_state_is_held(m, job);
 }
 
@@ -97,6 +101,21 @@ bool m_is_kept_for_another(const struct model *m, const struct m_job *job,
         is = other != job && !other->dropped && m_is_placed(other) && other->round_due &&
              m_has_vacant(other) && is_kept_at_home(m, other, node, perhaps) &&
              m_awaits_home(m, other, perhaps);
+    }
+    return is;
+}
+
+bool m_is_home_tried(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                     bool perhaps)
+{
+    const struct m_node *node = m_node_find((struct model *)m, r->node);
+    bool is = job->home_step > 0 && m->w->mode == SCHED_STANDING && node != NULL &&
+              m_is_at_home(job, node) && !is_over(m, job, perhaps);
+    for (uint32_t rank = 0; is && rank < job->workers; rank++) {
+        is = &job->ranks[rank] == r || !m_holds(job, rank);
+    }
+    for (uint32_t i = 0; is && i < job->n_formers; i++) {
+        is = !job->formers[i].here;
     }
     return is;
 }

@@ -422,8 +422,12 @@ static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enu
     r->away = fault == M_LOST;
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
-        r->missed += fault == M_COMPLAINT && has_untried(m, job, r, false);
-        r->missed_least += fault == M_COMPLAINT && has_untried(m, job, r, true);
+        const bool is_link = fault == M_COMPLAINT;
+        r->missed_before = r->missed;
+        r->missed_least_before = r->missed_least;
+        r->missed += m_is_home_tried(m, job, r, true) || (is_link && has_untried(m, job, r, false));
+        r->missed_least +=
+            m_is_home_tried(m, job, r, false) || (is_link && has_untried(m, job, r, true));
         r->unready++;
         note_stumble(m, job, r);
     } else if (counts(fault) && !r->away) {
@@ -614,6 +618,8 @@ void m_was_away(struct model *m, struct m_rank *r, const struct m_node *node)
 {
     if (r->away) {
         r->unready -= r->away_unready;
+        r->missed = r->away_unready ? r->missed_before : r->missed;
+        r->missed_least = r->away_unready ? r->missed_least_before : r->missed_least;
         m_host_excused(m, node);
     }
     r->away = r->away_unready = false;

@@ -397,6 +397,38 @@ START_TEST(it_is_given_up_when_another_one_begins_and_not_before)
 }
 END_TEST
 
+/* As if it stayed away: the job outlives that, and is another node's in the end. */
+START_TEST(one_that_ends_before_it_is_ready_again_and_again_fails_no_job)
+{
+    const uint64_t spare = running_with(here, 1);
+    const int64_t end = fix.now.mono_ms + WAIT_MS;
+    fix_close(conns[0]);
+    int n = 0;
+    while (fix.now.mono_ms < end) {
+        const uint64_t home = fix_register("w0", 100 + (uint64_t)n);
+        const Ms__Assign *assign = fix_heard(home, MS_MSG_ASSIGN);
+        for (int i = 0; i < 6 && assign == NULL && fix.now.mono_ms < end; i++) {
+            fix_beat(home);
+            fix_beat(spare);
+            fix_pass(1000);
+            assign = fix_heard(home, MS_MSG_ASSIGN);
+        }
+        ck_assert(assign != NULL || fix.now.mono_ms >= end);
+        fix_close(home);
+        n++;
+    }
+    ck_assert_int_gt(n, 9);
+    fix_beat(spare);
+    fix_pass(FIX_LEASE_MS / 2);
+    conns[0] = spare;
+    const Ms__JobInfo *job = fix_show(1);
+    ck_assert_str_eq(job->state, "RECOVERING");
+    for (uint64_t rank = 0; rank < job->n_ranks; rank++) {
+        ck_assert_str_eq(job->ranks[rank]->node_id, "spare");
+    }
+}
+END_TEST
+
 /* It does not outlive the wait: the queue has its turn. */
 START_TEST(nobody_else_waits_for_one_that_is_not_waited_for_any_more)
 {
@@ -669,7 +701,7 @@ START_TEST(or_where_they_may_be)
 END_TEST
 
 /* Then nothing is left to guess. */
-START_TEST(but_not_of_a_rank_that_came_back_and_had_none)
+START_TEST(a_guess_is_over_when_they_train)
 {
     const uint64_t spare = restarts(0, JOB_RECOVERING);
     conns[0] = fix_register("w0", 77);
@@ -681,7 +713,7 @@ START_TEST(but_not_of_a_rank_that_came_back_and_had_none)
         assign = fix_heard(conns[0], MS_MSG_ASSIGN);
     }
     ck_assert_ptr_nonnull(assign);
-    all_ready_at(assign->generation, 1, 0);
+    all_ready_at(assign->generation, 1, _i == 0 ? 0 : 120);
     fix_close(conns[0]);
     ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
 }
@@ -786,13 +818,14 @@ int main(void)
     tcase_add_test(t, its_time_begins_with_the_loss_of_who_held_the_state);
     tcase_add_test(t, a_restart_of_the_scheduler_knows_where_they_are);
     tcase_add_test(t, it_is_given_up_when_another_one_begins_and_not_before);
+    tcase_add_test(t, one_that_ends_before_it_is_ready_again_and_again_fails_no_job);
     tcase_add_test(t, nobody_else_waits_for_one_that_is_not_waited_for_any_more);
     tcase_add_loop_test(t, it_is_told_of_while_others_are_waited_for, 0, 2);
     tcase_add_loop_test(t, others_tell_of_none, 0, 2);
     tcase_add_test(t, two_jobs_with_one_folder_keep_two_of_its_nodes);
     tcase_add_test(t, its_time_begins_when_the_last_one_that_keeps_the_state_is_lost);
     tcase_add_loop_test(t, or_where_they_may_be, 0, 2);
-    tcase_add_test(t, but_not_of_a_rank_that_came_back_and_had_none);
+    tcase_add_loop_test(t, a_guess_is_over_when_they_train, 0, 2);
     tcase_add_test(t, of_two_with_the_same_step_the_one_that_is_told_of_last_is_there);
     tcase_add_test(t, it_is_told_of_between_two_steps);
     tcase_add_test(t, a_node_with_another_folder_under_its_name_is_not_it);
