@@ -524,8 +524,8 @@ START_TEST(its_time_begins_when_the_last_one_that_keeps_the_state_is_lost)
         fix_pass(FIX_LEASE_MS / 2);
     }
     conns[1] = come_back(1, 2, 1, 1, 1);
-    fix_close(spare);
     fix_close(conns[0]);
+    fix_close(spare);
     beat_spare_for(conns[1], WAIT_MS / 2);
     fix_close(conns[1]);
     fix_job_is(1, "RECOVERING", "In 50 s another node");
