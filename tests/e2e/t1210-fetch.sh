@@ -197,6 +197,7 @@ PLAIN=$(address_of plain)
 start p1 "$MSWORKER" --server "$PLAIN" --tls off --node-id p1 --jobs-dir "$T/jobs-plain" --data-port-min 0 --data-port-max 0
 ok "the node comes again" wait_for 60 says "1 idle" plain status
 ok "with job 1, again" same 1 "$(plain submit -n 1 "$T/long.yaml")"
+ok "it has a folder of its own" wait_for 120 logged p1 "job_folder.aside job=1"
 ok "it trains" wait_for 120 grep -q '"step":' "$T/jobs-plain/1/metrics.jsonl"
 ok "and is cancelled" status 0 plain cancel 1
 plain wait --timeout 60 1 >/dev/null

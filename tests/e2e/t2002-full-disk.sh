@@ -84,10 +84,10 @@ refused_at_last() {
         dd if=/dev/zero bs=4096 2>/dev/null >>"$T/$1/filler"
         ctl "$1" submit "$T/job.yaml" >/dev/null 2>"$T/refusal"
         got=$?
-        [ $got = 0 ] || break
+        [ "$got" = 0 ] || break
         taken=$((taken + 1))
     done
-    [ $got = 4 ]
+    [ "$got" = 4 ]
 }
 
 # ---- large texts: a log of writes that is too large to be folded in, many at once in one transaction

@@ -216,11 +216,11 @@ ok "she has her weights" [ -s "$T/node7/home/alice/results/weights.safetensors" 
 ok "nobody else does" fails on head bob msctl fetch 1 -o theirs
 # a job that was cancelled, and one that goes on from it
 jobs=$T/node7/var/lib/msched/jobs
-saved() { find "$jobs/3/ckpt" -name '*.json' 2>/dev/null | sed 's/.*-\([0-9]*\).json/\1/' | sort -n | tail -n 1; }
+saved() { find "$jobs/3/checkpoints" -name '*.json' 2>/dev/null | sed 's/.*-\([0-9]*\).json/\1/' | sort -n | tail -n 1; }
 has_saved() { [ -n "$(saved)" ]; }
 {
     sed 's/^epochs: .*/epochs: 1000000/' "$T/job.yaml"
-    echo 'checkpoint: {directory: ckpt, every_steps: 100}'
+    echo 'checkpoint: {every_steps: 100}'
 } >"$T/node7/home/alice/job.yaml"
 ok "she submits one that saves" same_text "$(on node7 alice msctl submit job.yaml)" 3
 ok "which it does" wait_for 120 has_saved
@@ -228,7 +228,7 @@ ok "she cancels it" on node7 alice msctl cancel 3
 ok "and it is over" status 5 on node7 alice msctl wait --timeout 120 3
 echo "steps: $(($(saved) + 20))" >>"$T/node7/home/alice/job.yaml"
 ok "its own folder is closed to others" says data_roots on node7 alice bash -c \
-    'msctl wait --timeout 120 "$(msctl submit --set resume=/var/lib/msched/jobs/3/ckpt job.yaml)"'
+    'msctl wait --timeout 120 "$(msctl submit --set resume=/var/lib/msched/jobs/3/checkpoints job.yaml)"'
 run_block 4 6 node7 root
 run_block 4 7 node7 alice
 ok "the next one ends well" status 0 on node7 alice msctl wait --timeout 120 5
