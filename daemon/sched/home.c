@@ -5,10 +5,11 @@
  * state they are of no account. Where none does, the job goes on from the newest one that a rank
  * can read: so one of its ranks is for the node with the newest that is known of, or for one with
  * the same folder, as long as that may come back. Only then is it for another one, and the training
- * may begin anew; what is on the node that never came is forgotten. Where it is back, and the job
- * lacks other nodes, it is no other job's: neither of the queue, nor one that lost ranks itself.
+ * may begin anew; what is on the node that never came is forgotten when they train. Where it is
+ * back, and the job lacks other nodes, it is no other job's: neither of the queue, nor one that
+ * lost ranks itself.
  *
- *     rank 0 tells of one (Progress), newer than the one that is known    its node is home
+ *     rank 0 tells of one (Progress) of no older step than is known       its node is home
  *     ... is told to leave, and holds the state                           likewise: it saves that,
  *                                                                         and nobody reads before
  *                                                                         its process has left
