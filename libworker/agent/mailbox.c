@@ -126,7 +126,8 @@ static void replace_sticky(struct mailbox *box, struct parcel *parcel)
 /* ---- evaluations --------------------------------------------------------------------------------
  */
 
-/* Whom the message is of; step: the rank has made none behind it. */
+/* Whom the message is of; step: the rank has made none behind it. Job 0: of a checkpoint, which
+ * says nothing of where the rank is. */
 struct about {
     uint64_t job, generation, step;
 };
@@ -140,7 +141,9 @@ static struct about about_of(uint16_t type, const ProtobufCMessage *msg)
     const Ms__RankDone *done = (const Ms__RankDone *)msg;
     switch (type) {
     case MS_MSG_PROGRESS:
-        return (struct about){progress->job, progress->generation, progress->step};
+        return progress->step == 0 && progress->saved > 0
+                   ? (struct about){0}
+                   : (struct about){progress->job, progress->generation, progress->step};
     case MS_MSG_RANK_READY:
         return (struct about){ready->job, ready->generation, ready->step};
     case MS_MSG_RANK_PLAN:
