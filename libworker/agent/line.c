@@ -420,7 +420,15 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct agent *agent = arg;
-    if (!holds_rank(agent)) { /* one that does has limits of its own */
+    struct line *line = &agent->line;
+    const int64_t left_ms =
+        line->state == LINE_REGISTERING ? line->register_due_ms - ms_mono_ms() : 0;
+    if (holds_rank(agent)) { /* it has limits of its own */
+        return;
+    }
+    if (left_ms > 0) { /* it is there, and its answer has the time that it has */
+        agent_arm(line->deadline, left_ms);
+    } else {
         give_up_waiting(agent);
     }
 }

@@ -1,4 +1,5 @@
 /* test_agent.c - an agent's line to its scheduler: registration, cuts, refusals, its end */
+#include "proto/clock.h"
 #include "tests/unit/agent_case.h"
 
 #include "proto/log.h"
@@ -219,6 +220,30 @@ START_TEST(a_process_that_is_held_says_once_what_it_waits_for)
     ck_assert_ptr_nonnull(strstr(said, "it waits for the process that had this node id before"));
     ck_assert_ptr_null(strstr(said + 1, "agent.held"));
     fclose(log);
+    desk_shut(&desk);
+}
+END_TEST
+
+/* A scheduler that holds it is reached; one that never answers is not waited for again. */
+START_TEST(the_time_to_reach_a_scheduler_is_not_that_of_its_answer)
+{
+    struct desk desk;
+    struct agent_order order;
+    desk_open(&desk);
+    desk.mute = 1;
+    struct agent_config cfg = config_for(desk.address);
+    cfg.connect_timeout_ms = 100;
+    cfg.register_ms = 3000;
+    const int64_t begun_ms = ms_mono_ms();
+    struct agent *agent = start_with(&cfg);
+    until(&desk, desk.n_registers == 1);
+
+    ck_assert_int_eq(take_order(&order, 1), 1);
+
+    ck_assert_int_ge(ms_mono_ms() - begun_ms, 2900);
+    ck_assert_int_eq(order.kind, AGENT_LOST);
+    ck_assert_ptr_nonnull(strstr(order.text, "no scheduler at 127.0.0.1:"));
+    agent_destroy(agent);
     desk_shut(&desk);
 }
 END_TEST
@@ -589,6 +614,7 @@ int main(void)
     tcase_add_test(tc, a_rank_of_another_database_is_given_up);
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);
     tcase_add_test(tc, a_process_that_is_held_says_once_what_it_waits_for);
+    tcase_add_test(tc, the_time_to_reach_a_scheduler_is_not_that_of_its_answer);
     tcase_add_test(tc, a_scheduler_that_dies_in_the_handshake_is_tried_again);
     tcase_add_test(tc, a_refusal_is_final_and_its_text_arrives);
     tcase_add_test(tc, what_a_scheduler_says_forges_nothing_in_the_log);
