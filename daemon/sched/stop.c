@@ -130,15 +130,17 @@ static uint32_t late_saver_of(const struct job *job)
 static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
 {
     struct run *run = job->run;
-    if (!run->late_asked || run->late_saver != rank) { /* else it is at it */
+    const bool is_at_it = run->late_asked && run->late_saver == rank;
+    const bool has_time = run->stop_is_out || run->n_in[RANK_MISSING] > 0;
+    if (!is_at_it || !has_time) { /* what is left of the others' may be nothing */
+        run->stop_is_out = true;
+        arm_grace(s, run);
+    }
+    if (!is_at_it) {
         run->late_asked = run->members[rank].saving = true;
         run->late_saver = rank;
-        run->stop_is_out = true;
-        arm_grace(s, run); /* what is left of the others' may be nothing */
         tell(s, job, run->members[rank].hold, true);
         watch_stir(s, job);
-    } else if (!timer_is_armed(&run->grace)) { /* others were lost when its time was over, too */
-        arm_grace(s, run);
     }
 }
 

@@ -976,14 +976,15 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
 void m_ask_late_saver(struct model *m, struct m_job *job)
 {
     const uint32_t saver = late_saver_of(job);
-    if (saver == job->workers || (job->late_asked && saver == job->late_saver)) {
+    const bool is_at_it = job->late_asked && saver == job->late_saver;
+    if (saver == job->workers || (is_at_it && (job->stop_told || is_any_missing(job)))) {
         return;
     }
     const struct m_node *node = m_node_find(m, job->ranks[saver].node);
     job->late_asked = job->ranks[saver].saving = true;
     job->late_saver = saver;
     begin_grace(m, job);
-    if (node != NULL && node->conn != 0) {
+    if (!is_at_it && node != NULL && node->conn != 0) {
         struct m_stop stop = {.job = job->id,
                               .generation = node->hold.generation,
                               .code = MS_E_CANCELLED,

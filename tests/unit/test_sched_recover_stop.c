@@ -918,6 +918,34 @@ START_TEST(who_is_waited_for_after_a_standstill_costs_the_others_no_grace)
 }
 END_TEST
 
+/* ... and who was asked before it went away has all the time again when it is lost. */
+START_TEST(who_is_at_it_has_all_the_time_after_a_standstill)
+{
+    enum { EARLIER = 3000, STILL = MS_CANCEL_GRACE_MS };
+    running_with(2 * (int64_t)MS_CANCEL_GRACE_MS);
+    fix_done(conns[1], 1, 1, 1, MS_OK, "");
+    fix_done(conns[2], 1, 1, 2, MS_OK, "");
+    fix_cancel(alice, 1, 1);
+    fix_close(conns[0]);
+    hears_stop(1, 1, true);
+    sched_stood_still(fix.s, STILL);
+    fix_pass(STILL + EARLIER);
+    beat(1, 1);
+    fix_close(conns[2]);
+    for (int i = 0; i < 8; i++) { /* its lease ends between two graces */
+        fix_pass(MS_CANCEL_GRACE_MS / 4);
+        beat(1, 1);
+    }
+    ck_assert_uint_eq(fix_show(1)->ranks_lost, 2);
+
+    fix_pass(MS_CANCEL_GRACE_MS - 1);
+
+    fix_job_is(1, "RECOVERING", "waits for rank 1 (node w1 on host h) to save its step");
+    stopped_at(1, 1, 120, "step 120 is saved: x-120.json");
+    ended("rank 1 (node w1) says: step 120 is saved");
+}
+END_TEST
+
 /* What would end the wait for a node is no second loss of the rank. */
 START_TEST(its_grace_ends_it_and_nothing_else)
 {
@@ -978,6 +1006,7 @@ int main(void)
     tcase_add_test(t, after_a_restart_nobody_is_started_beside_a_rank_that_is_lost);
     tcase_add_test(t, who_is_waited_for_after_a_restart_costs_the_others_no_grace);
     tcase_add_test(t, who_is_waited_for_after_a_standstill_costs_the_others_no_grace);
+    tcase_add_test(t, who_is_at_it_has_all_the_time_after_a_standstill);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
