@@ -385,6 +385,8 @@ void formers_stretch(struct sched *s, int64_t ms)
     for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
         struct run *run = list_item(at, struct job, lane)->run;
         run->formers_until_ms += ms;
+        run->wants_until_ms += ms;
+        run->spare_ms += ms;
         run->lost_ms += ms;
         run->home_ms += ms;
     }

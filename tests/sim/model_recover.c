@@ -353,6 +353,7 @@ static void lost_while_stopping(struct model *m, struct m_job *job, struct m_ran
         job->stop_told = false; /* a time of their own for those that are left */
         m_stop_at_step(m, job, false);
     } else {
+        job->stop_told = false;
         m_ask_late_saver(m, job); /* who may be the next that is lost at this moment */
     }
 }

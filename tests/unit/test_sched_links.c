@@ -518,6 +518,26 @@ START_TEST(who_keeps_the_state_lets_go_where_its_job_lacks_a_node)
 }
 END_TEST
 
+/* Those that closed their connections meanwhile are not read yet. */
+START_TEST(who_keeps_the_state_does_not_let_go_of_it_behind_a_standstill)
+{
+    uint64_t former = keeps_it(4);
+    fix_close(conns[2]);
+    sched_stood_still(fix.s, MS_FORMER_SPARE_MS);
+    fix_pass(MS_FORMER_SPARE_MS);
+    ck_assert(!hears_stop(former));
+    fix_beat(former);
+    fix_beat(conns[0]);
+    fix_beat(conns[3]);
+    fix_pass(MS_FORMER_SPARE_MS - 1);
+    ck_assert(!hears_stop(former));
+
+    fix_pass(1);
+
+    ck_assert(hears_stop(former));
+}
+END_TEST
+
 static void dynamic_training(void)
 {
     start(SCHED_DYNAMIC, 3);
@@ -1145,6 +1165,7 @@ int main(void)
     tcase_add_test(t, who_lost_its_mesh_twice_does_not_let_go_for_one_that_has_no_rank_yet);
     tcase_add_test(t, who_comes_back_with_more_has_the_rank_of_one_that_began_anew);
     tcase_add_test(t, who_keeps_the_state_lets_go_where_its_job_lacks_a_node);
+    tcase_add_test(t, who_keeps_the_state_does_not_let_go_of_it_behind_a_standstill);
     tcase_add_test(t, in_a_dynamic_cluster_it_tries_again_and_ends_before_its_job_would);
     tcase_add_test(t, in_a_dynamic_cluster_a_newcomer_that_is_not_reached_tries_again);
     tcase_add_test(t, who_keeps_the_state_does_not_let_go_of_it_where_that_is_not_enough);
