@@ -323,9 +323,11 @@ static void gather_losses(struct sched *s, struct run *run)
 static void note_loss(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                       bool at_end, const char *text)
 {
-    const struct node *node = node_find(s, job->run->members[rank].node_id);
+    const struct member *member = &job->run->members[rank];
+    const struct node *node = node_find(s, member->node_id);
     count_loss(s, job->run, rank, fault, text);
-    if (has(fault, BLAMES_HOST) && node != NULL && node->host != NULL) {
+    /* what ended a process while we were down nobody saw: it may have been told to leave */
+    if (has(fault, BLAMES_HOST) && !member->unheard && node != NULL && node->host != NULL) {
         run_mend(job->run, rank)->before.blame = host_blame(s, node->host, text);
     }
     tell_loss(s, job, rank, fault, at_end, text);

@@ -501,7 +501,7 @@ void m_rank_lost(struct model *m, const char *log)
     if (is_gone) {
         const bool stays = fault == M_COMPLAINT || !m_is_end_loss(m, job, rank);
         job->spent_at_end = job->spent_at_end || stays;
-        if (fault == M_LOST && node != NULL) {
+        if (fault == M_LOST && node != NULL && !r->unknown) {
             m_host_lost(m, node, r->incarnation);
         }
         count_loss(m, job, r, (enum m_fault)fault);
@@ -522,7 +522,7 @@ void m_rank_lost(struct model *m, const char *log)
                  "ready), and it goes on",
                  rank, id, r->losses + 1, (ull)job->furthest, r->unready);
     }
-    if (fault == M_LOST && node != NULL) {
+    if (fault == M_LOST && node != NULL && !r->unknown) {
         m_host_lost(m, node, r->incarnation);
     }
     const bool was_newcomer = m_is_newcomer(job, r);

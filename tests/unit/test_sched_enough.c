@@ -602,6 +602,25 @@ START_TEST(a_host_that_loses_two_is_set_aside)
 }
 END_TEST
 
+/* A cluster that is stopped and started again, the workers first: nobody saw how they ended. */
+START_TEST(what_ended_while_the_scheduler_was_away_is_no_hosts_fault)
+{
+    load(JOB_RUNNING);
+    conns[0] = node_on("w0", 201, "h-id");
+    ck_assert(fix_logged("job.rank_lost"));
+    ck_assert(!fix_logged("host.set_aside"));
+    conns[1] = node_on("w1", 202, "h-id");
+    ck_assert(fix_logged("job.rank_lost"));
+    ck_assert(!fix_logged("host.set_aside"));
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    fix_close(conns[1]); /* one that it sees is the first */
+    ck_assert(!fix_logged("host.set_aside"));
+    conns[1] = node_on("w1", 203, "h-id");
+    fix_close(conns[1]);
+    ck_assert(fix_logged("host.set_aside"));
+}
+END_TEST
+
 /* w0 ended before it was ready, and the host of both is set aside: rank 0 finds w1 the better one.
  */
 START_TEST(of_two_that_are_asked_last_each_takes_its_own_rank)
@@ -1133,6 +1152,7 @@ int main(void)
     tcase_add_test(t, a_job_that_begins_again_and_makes_no_step_is_ended);
     tcase_add_test(t, a_step_that_kills_ends_the_job_though_it_goes_back_each_time);
     tcase_add_test(t, a_host_that_loses_two_is_set_aside);
+    tcase_add_test(t, what_ended_while_the_scheduler_was_away_is_no_hosts_fault);
     tcase_add_test(t, of_two_that_are_asked_last_each_takes_its_own_rank);
     tcase_add_test(t, a_host_stays_aside_over_a_restart_until_its_time_is_over);
     tcase_add_loop_test(t, the_words_of_a_host_that_is_aside_lead_to_the_log, 0,
