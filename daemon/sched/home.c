@@ -125,16 +125,18 @@ uint32_t home_rank(const struct sched *s, const struct run *run)
     return rank < run->job->workers ? rank : MS_WORKERS_MAX;
 }
 
-bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank)
+bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank, bool is_link)
 {
     const struct node *node = node_find(s, run->members[rank].node_id);
+    bool is_there = node != NULL && home_is(run, node);
     bool is = run->home.step > 0 && s->mode->places_anew &&
-              s->now.mono_ms < home_until_ms(s, run) && formers_here(run) == 0 && node != NULL &&
-              home_is(run, node);
+              s->now.mono_ms < home_until_ms(s, run) && formers_here(run) == 0;
     for (uint32_t other = 0; is && other < run->job->workers; other++) {
+        const struct hold *hold = run->members[other].hold;
         is = other == rank || !run_holds_state(run, other);
+        is_there = is_there || (is_link && hold != NULL && home_is(run, hold->node));
     }
-    return is;
+    return is && is_there;
 }
 
 void home_start(struct sched *s, struct run *run, uint64_t step)

@@ -133,9 +133,10 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     run->n_ranks_lost++;
     if (stumbles(s, run->job, rank, fault)) {
         /* of those on other hosts that says nothing; how many they are is bounded */
+        const bool is_link = has(fault, OF_LINKS);
         const bool is_missed =
-            home_is_tried(s, run, rank) || (has(fault, OF_LINKS) && run->n_links < MS_LINKS_MAX &&
-                                            vacant_has_untried(s, run, rank));
+            home_is_tried(s, run, rank, is_link) ||
+            (is_link && run->n_links < MS_LINKS_MAX && vacant_has_untried(s, run, rank));
         mend->n_missed += is_missed;
         mend->n_unready++;
         vacant_note_stumble(s, run, rank);

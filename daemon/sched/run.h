@@ -365,9 +365,10 @@ void home_guess(struct sched *s, struct run *run);
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
-/* Nobody else holds the state, and who has the rank is at home: that it ends before it is ready is
- * no more than if it stayed away. */
-bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank);
+/* Nobody else holds the state, and who has the rank is at home (is_link: or another one, and they
+ * may not reach each other): that it ends before it is ready is no more than if home stayed away.
+ */
+bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank, bool is_link);
 /* The node that is home, idle or not, then the idle ones with its folder; behind last (NULL: the
  * first); NULL: there are no more. */
 struct node *home_next(const struct sched *s, const struct run *run, const struct node *last);

@@ -513,10 +513,10 @@ bool m_is_at_home(const struct m_job *job, const struct m_node *node);
 bool m_state_is_held(const struct model *m, const struct m_job *job); /* or is read by a rank */
 /* One rank is for who is there; perhaps: a timer may not have been heard yet. */
 bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps);
-/* Nobody else holds the state, and it is there: it may end before it is ready as often as it likes.
- */
+/* Nobody else holds the state, and it is there (is_link: or another rank, which it may not reach):
+ * it may end before it is ready as often as it likes. */
 bool m_is_home_tried(const struct model *m, const struct m_job *job, const struct m_rank *r,
-                     bool perhaps);
+                     bool is_link, bool perhaps);
 bool m_saves_at_home(const struct model *m, const struct m_job *job, bool perhaps);
 /* Another job waits for that node (job NULL: any); perhaps: or for another one in its place. */
 bool m_is_kept_for_another(const struct model *m, const struct m_job *job,

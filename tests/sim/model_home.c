@@ -106,16 +106,20 @@ bool m_is_kept_for_another(const struct model *m, const struct m_job *job,
 }
 
 bool m_is_home_tried(const struct model *m, const struct m_job *job, const struct m_rank *r,
-                     bool perhaps)
+                     bool is_link, bool perhaps)
 {
-    const struct m_node *node = m_node_find((struct model *)m, r->node);
-    bool is = job->home_step > 0 && m->w->mode == SCHED_STANDING && node != NULL &&
-              m_is_at_home(job, node) && !is_over(m, job, perhaps);
+    bool is = job->home_step > 0 && m->w->mode == SCHED_STANDING && !is_over(m, job, perhaps);
+    bool is_there = false;
     for (uint32_t rank = 0; is && rank < job->workers; rank++) {
-        is = &job->ranks[rank] == r || !m_holds(job, rank);
+        const struct m_rank *other = &job->ranks[rank];
+        const struct m_node *node = m_node_find((struct model *)m, other->node);
+        is = other == r || !m_holds(job, rank);
+        is_there = is_there || ((other == r || (is_link && !other->vacant)) && node != NULL &&
+                                m_is_at_home(job, node));
     }
     for (uint32_t i = 0; is && i < job->n_formers; i++) {
         is = !job->formers[i].here;
+    is = is && is_there;
     }
     return is;
 }
