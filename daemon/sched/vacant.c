@@ -78,12 +78,14 @@ static bool ids_are_ranks(const struct sched *s, const struct run *run)
 struct look {
     bool are_ranks;     /* ids_are_ranks */
     uint32_t home_rank; /* which is for who is at home */
+    bool is_home_missed;
 };
 
 /* Once; and again when a process is told to be a rank. */
 static void look_around(struct sched *s, const struct run *run, struct look *look)
 {
     look->home_rank = home_rank(s, run);
+    look->is_home_missed = look->home_rank < MS_WORKERS_MAX;
     for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
         node->is_unreached =
@@ -126,18 +128,28 @@ bool vacant_can_serve(const struct run *run, const struct node *node)
            !vacant_is_unfit(run, node->info.incarnation);
 }
 
+/* Another job waits for it. Of two that wait for one folder the first to be submitted may have all
+ * of its nodes: each might lack what the other one keeps. */
+static bool is_barred(const struct sched *s, const struct run *run, const struct node *node,
+                      const struct look *look)
+{
+    const bool goes_first =
+        look->is_home_missed && run->job->id < node->kept_for && home_is(run, node);
+    return home_is_kept(s, node, run) && !goes_first;
+}
+
 static bool may_take(const struct sched *s, const struct run *run, uint32_t rank,
                      const struct node *node, const struct look *look)
 {
-    return vacant_can_serve(run, node) && !node->is_chosen && !home_is_kept(s, node, run) &&
+    return vacant_can_serve(run, node) && !node->is_chosen && !is_barred(s, run, node, look) &&
            id_allows(node->info.node_id, rank, look->are_ranks) &&
            (rank != look->home_rank || home_is(run, node));
 }
 
-enum { UNREACHED, STUMBLED, FIT };
+enum { UNREACHED, STUMBLED, KEPT, FIT };
 
 /* The one that had it; else one of its host, but where that is not reached, and of a good host;
- * whichever came first. */
+ * whichever came first. One that another job waits for comes behind those. */
 static int fitness(struct sched *s, const struct run *run, const struct member *member,
                    bool is_reached, const struct node *node)
 {
@@ -146,6 +158,9 @@ static int fitness(struct sched *s, const struct run *run, const struct member *
     }
     if (vacant_has_stumbled(s, run, node)) {
         return STUMBLED;
+    }
+    if (home_is_kept(s, node, run)) {
+        return KEPT;
     }
     const bool is_near = member->machine != 0
                              ? node->machine == member->machine
@@ -183,35 +198,43 @@ struct choice {
     struct former *former;
 };
 
+struct fittest {
+    struct node *node;
+    int fitness;
+};
+
 /* As many are looked at as anybody could want: cost.h and the length of a tick. */
 enum { CANDIDATES_MAX = 2 * MS_WORKERS_MAX };
+
+static void ask(struct sched *s, const struct run *run, uint32_t rank, const struct look *look,
+                struct node *node, struct fittest *best)
+{
+    const struct member *member = &run->members[rank];
+    const bool is_reached = run->n_links == 0 || !links_are_bad(run, member->incarnation);
+    const bool may = node != NULL && may_take(s, run, rank, node, look);
+    const int fit = may ? fitness(s, run, member, is_reached, node) : -1;
+    if (fit > best->fitness) {
+        *best = (struct fittest){node, fit};
+    }
+}
 
 static struct node *choose(struct sched *s, const struct run *run, uint32_t rank,
                            const struct look *look)
 {
-    const struct member *member = &run->members[rank];
+    struct fittest best = {NULL, -1};
+    size_t n = 0;
     if (rank == look->home_rank) { /* or nobody, while it may come */
         struct node *node = home_next(s, run, NULL);
-        while (node != NULL && !may_take(s, run, rank, node, look)) {
-            node = home_next(s, run, node);
+        for (; node != NULL && n < CANDIDATES_MAX; node = home_next(s, run, node), n++) {
+            ask(s, run, rank, look, node, &best);
         }
-        return node;
+        return best.node;
     }
-    const bool is_reached = run->n_links == 0 || !links_are_bad(run, member->incarnation);
-    struct node *best = node_find(s, member->node_id);
-    best = best != NULL && may_take(s, run, rank, best, look) ? best : NULL;
-    int best_fitness = best != NULL ? fitness(s, run, member, is_reached, best) : -1;
-    size_t n = 0;
+    ask(s, run, rank, look, node_find(s, run->members[rank].node_id), &best);
     for (struct list *at = s->idle.next; at != &s->idle && n < CANDIDATES_MAX; at = at->next, n++) {
-        struct node *node = list_item(at, struct node, idle);
-        const int fit =
-            may_take(s, run, rank, node, look) ? fitness(s, run, member, is_reached, node) : -1;
-        if (fit > best_fitness) {
-            best = node;
-            best_fitness = fit;
-        }
+        ask(s, run, rank, look, list_item(at, struct node, idle), &best);
     }
-    return best;
+    return best.node;
 }
 
 /* Who had a rank is nobody else's choice. */

@@ -90,17 +90,19 @@ static bool is_kept_at_home(const struct model *m, const struct m_job *job,
     return is;
 }
 
-/* Another job, which lost its state, waits for that node; of two such jobs one has it. */
+/* Another job, which lost its state, waits for that node; of two such jobs one has it, and the
+ * first of both all of that folder. */
 bool m_is_kept_for_another(const struct model *m, const struct m_job *job,
                            const struct m_node *node, bool perhaps)
 {
     const bool is_its_own = job != NULL && job->home_step > 0 && m_is_at_home(job, node);
+    const bool goes_first = is_its_own && m_awaits_home(m, job, false);
     bool is = false;
     for (size_t i = 0; !is && (perhaps || !is_its_own) && i < m->jobs.n; i++) {
         const struct m_job *other = &m->jobs.at[i];
-        is = other != job && !other->dropped && m_is_placed(other) && other->round_due &&
-             m_has_vacant(other) && is_kept_at_home(m, other, node, perhaps) &&
-             m_awaits_home(m, other, perhaps);
+        is = other != job && !(goes_first && job->id < other->id) && !other->dropped &&
+             m_is_placed(other) && other->round_due && m_has_vacant(other) &&
+             is_kept_at_home(m, other, node, perhaps) && m_awaits_home(m, other, perhaps);
     }
     return is;
 }
@@ -117,9 +119,9 @@ bool m_is_home_tried(const struct model *m, const struct m_job *job, const struc
         is_there = is_there || ((other == r || (is_link && !other->vacant)) && node != NULL &&
                                 m_is_at_home(job, node));
     }
+    is = is && is_there;
     for (uint32_t i = 0; is && i < job->n_formers; i++) {
         is = !job->formers[i].here;
-    is = is && is_there;
     }
     return is;
 }

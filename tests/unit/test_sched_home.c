@@ -80,6 +80,13 @@ static void beat_spare_for(uint64_t spare, int64_t ms)
     }
 }
 
+static void lose_all(const uint64_t *of, uint32_t ranks)
+{
+    for (uint32_t rank = ranks; rank > 0; rank--) {
+        fix_close(of[rank - 1]);
+    }
+}
+
 static const char awaits[] = "waits for node w0, which has the checkpoint of step 200: no process "
                              "holds the state any more. In ";
 
@@ -407,6 +414,10 @@ START_TEST(one_that_ends_before_it_is_ready_again_and_again_fails_no_job)
     while (fix.now.mono_ms < end) {
         const uint64_t home = fix_register("w0", 100 + (uint64_t)n);
         const Ms__Assign *assign = fix_heard(home, MS_MSG_ASSIGN);
+        if (n == 4) {
+            fix_job_is(1, "RECOVERING", "which has the checkpoint of step 200: no process holds");
+            fix_job_is(1, "RECOVERING", "It is there, and is asked again in 2 s. rank 0 (node w0");
+        }
         for (int i = 0; i < 6 && assign == NULL && fix.now.mono_ms < end; i++) {
             fix_beat(home);
             fix_beat(spare);
@@ -426,6 +437,40 @@ START_TEST(one_that_ends_before_it_is_ready_again_and_again_fails_no_job)
     for (uint64_t rank = 0; rank < job->n_ranks; rank++) {
         ck_assert_str_eq(job->ranks[rank]->node_id, "spare");
     }
+}
+END_TEST
+
+/* Likewise; whichever of both says so. */
+START_TEST(one_that_the_others_do_not_reach_fails_no_job)
+{
+    runs_in(0, here, 2, 250, 200);
+    lose_all(conns, 2);
+    const int64_t end = fix.now.mono_ms + WAIT_MS;
+    uint64_t generation = 1;
+    int n = 0;
+    conns[0] = node_on("w0", 50, "h0");
+    conns[1] = node_on("w1", 51, "h1");
+    while (fix.now.mono_ms < end) {
+        const Ms__Assign *assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+        if (assign != NULL && assign->generation > generation) {
+            generation = assign->generation;
+            peer_report(generation, (uint32_t)_i, (uint32_t)(1 - _i));
+            n++;
+        }
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+            if (stop != NULL) {
+                fix_stopped(conns[rank], 1, stop->generation, rank);
+            }
+        }
+        if (fix_heard(conns[0], MS_MSG_ASSIGN) == NULL) {
+            fix_beat(conns[0]);
+            fix_beat(conns[1]);
+            fix_pass(MS_BLAME_MS);
+        }
+    }
+    ck_assert_int_gt(n, MS_STUMBLES_MAX);
+    ck_assert_str_eq(fix_show(1)->state, "RECOVERING");
 }
 END_TEST
 
@@ -478,26 +523,86 @@ START_TEST(others_tell_of_none)
 }
 END_TEST
 
-/* Each of two has a slot with the folder. */
-START_TEST(two_jobs_with_one_folder_keep_two_of_its_nodes)
+static uint64_t others[RANKS_MAX];
+
+/* Job 1, and job 2 on a, b, ...: with one folder. */
+static void two_jobs(uint32_t first, uint32_t second)
 {
-    runs_in(7, here, 2, 250, 200);
-    submit_with(here, 2); /* job 2: of nodes that come */
-    const uint64_t a = node_in("a", 21, 7);
-    const uint64_t b = node_in("b", 22, 7);
-    fix_plan(a, 2, 2, FIX_PLAN);
-    fix_ready_with(a, 2, 2, 0, fix_digest(FIX_BITS));
-    fix_ready_with(b, 2, 2, 1, fix_digest(FIX_BITS));
+    runs_in(7, here, first, 250, 200);
+    submit_with(here, second);
+    for (uint32_t rank = 0; rank < second; rank++) {
+        const char id[] = {(char)('a' + rank), '\0'};
+        others[rank] = node_in(id, 21 + rank, 7);
+    }
+    fix_plan(others[0], 2, 2, FIX_PLAN);
     Ms__Progress msg = MS__PROGRESS__INIT;
     msg.job = 2;
     msg.generation = 2;
     msg.saved = 50;
     msg.phase = (char *)"";
-    fix_say(a, MS_MSG_PROGRESS, &msg.base);
+    for (uint32_t rank = 0; rank < second; rank++) {
+        fix_ready_with(others[rank], 2, 2, rank, fix_digest(FIX_BITS));
+    }
+    fix_say(others[0], MS_MSG_PROGRESS, &msg.base);
+    fix_job_is(2, "RUNNING", "");
+}
+
+/* ... or both would wait for what the other one keeps. */
+START_TEST(of_two_jobs_with_one_folder_the_first_has_all_of_its_nodes)
+{
+    two_jobs(2, 2);
+    lose_all(conns, 2);
+    lose_all(others, 2);
+    conns[0] = node_in("s1", 31, 7);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+
+    conns[1] = node_in("s2", 32, 7);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+}
+END_TEST
+
+/* ... but leaves the second one its own where there is another, with the checkpoints or for a rank
+ * that needs none; and while its own state is held it takes none of them. */
+START_TEST(of_two_jobs_with_one_folder_the_first_takes_other_nodes_before)
+{
+    two_jobs(2, 5);
+    lose_all(others, 5);
+    const uint64_t s1 = node_in("s1", 31, 7);
     fix_close(conns[1]);
-    fix_close(conns[0]);
-    fix_close(b);
-    fix_close(a);
+    ck_assert_ptr_null(fix_heard(s1, MS_MSG_ASSIGN));
+    const uint64_t s2 = node_in("s2", 32, 7);
+    const bool is_s1 = fix_heard(s1, MS_MSG_ASSIGN) != NULL;
+    const uint64_t kept = is_s1 ? s2 : s1;
+    conns[1] = is_s1 ? s1 : s2;
+    (void)assigned(1, 3);
+    all_ready_at(3, 2, 250);
+    const uint64_t home = node_in("s3", 33, 7);
+    const uint64_t other = node_in("s4", 34, 9);
+    const uint64_t both[] = {conns[0], conns[1]};
+    sched_stood_still(fix.s, FIX_LEASE_MS); /* both losses are seen before anybody is chosen */
+    lose_all(both, 2);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    for (int i = 0; i < 4 && fix_count(MS_MSG_ASSIGN) == 0; i++) {
+        fix_beat(kept);
+        fix_beat(home);
+        fix_beat(other);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+
+    ck_assert_ptr_nonnull(fix_heard(other, MS_MSG_ASSIGN));
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+}
+END_TEST
+
+/* Each of two has a slot with the folder. */
+START_TEST(two_jobs_with_one_folder_keep_two_of_its_nodes)
+{
+    two_jobs(3, 3);
+    lose_all(conns, 3);
+    lose_all(others, 3);
     const uint64_t s1 = node_in("s1", 31, 7);
     const uint64_t s2 = node_in("s2", 32, 7);
     ck_assert_uint_eq(fix_submit(1, 0), 3);
@@ -819,9 +924,12 @@ int main(void)
     tcase_add_test(t, a_restart_of_the_scheduler_knows_where_they_are);
     tcase_add_test(t, it_is_given_up_when_another_one_begins_and_not_before);
     tcase_add_test(t, one_that_ends_before_it_is_ready_again_and_again_fails_no_job);
+    tcase_add_loop_test(t, one_that_the_others_do_not_reach_fails_no_job, 0, 2);
     tcase_add_test(t, nobody_else_waits_for_one_that_is_not_waited_for_any_more);
     tcase_add_loop_test(t, it_is_told_of_while_others_are_waited_for, 0, 2);
     tcase_add_loop_test(t, others_tell_of_none, 0, 2);
+    tcase_add_test(t, of_two_jobs_with_one_folder_the_first_has_all_of_its_nodes);
+    tcase_add_test(t, of_two_jobs_with_one_folder_the_first_takes_other_nodes_before);
     tcase_add_test(t, two_jobs_with_one_folder_keep_two_of_its_nodes);
     tcase_add_test(t, its_time_begins_when_the_last_one_that_keeps_the_state_is_lost);
     tcase_add_loop_test(t, or_where_they_may_be, 0, 2);
