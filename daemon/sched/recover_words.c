@@ -92,6 +92,27 @@ static const char *why_not_yet(struct sched *s, const struct run *run)
                                        : NULL;
 }
 
+/* Who has just stumbled is given a pause. */
+static const char *vacant_words(struct sched *s, const struct job *job)
+{
+    const struct run *run = job->run;
+    const int64_t left_ms = run->stumbled_until_ms - s->now.mono_ms;
+    const long long left_s = (left_ms + 999) / 1000;
+    const bool has_home = home_rank(s, run) < job->workers;
+    if (has_home && home_find(s, run) == NULL) {
+        return home_words(s, run);
+    }
+    if (has_home && left_ms > 0 && s->now.mono_ms < home_until_ms(s, run)) {
+        return emit_text(s, "%sIt is there, and is asked again in %lld s. ", home_words(s, run),
+                         left_s);
+    }
+    return left_ms > 0 && vacant_n_fit(s, run) > 0
+               ? emit_text(s, "asks an idle node in %lld s to take %s%s. ", left_s,
+                           list_ranks(s, job, true), formers_words(s, run))
+               : emit_text(s, "waits for a node to take %s: %s%s. ", list_ranks(s, job, true),
+                           s->mode->takers, formers_words(s, run));
+}
+
 const char *recover_words(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
@@ -101,13 +122,7 @@ const char *recover_words(struct sched *s, const struct job *job)
         return emit_text(s, "lost ranks; waits for %s", blocked);
     }
     if (recover_n_vacant(run) > 0) {
-        return text_behind(s,
-                           home_rank(s, run) < job->workers && home_find(s, run) == NULL
-                               ? home_words(s, run)
-                               : emit_text(s, "waits for a node to take %s: %s%s. ",
-                                           list_ranks(s, job, true), s->mode->takers,
-                                           formers_words(s, run)),
-                           why_lost(job));
+        return text_behind(s, vacant_words(s, job), why_lost(job));
     }
     if (is_due && why_paused(s, run)[0] != '\0') {
         return text_behind(s, "tries again in a few seconds: ", why_paused(s, run));
