@@ -78,7 +78,10 @@ ok "which saves" [ -s "$T/only/weights.safetensors" ]
 
 # ---- the scheduler: the training goes on without it, and its end is waited for
 sed 's/epochs: 1000000/epochs: 600/' "$T/long.yaml" >"$T/short.yaml"
-echo 'evaluate: {dataset: {kind: nonlinear}, every_epochs: 10}' >>"$T/short.yaml"
+cat >>"$T/short.yaml" <<'YAML'
+evaluate: {dataset: {kind: nonlinear}, every_epochs: 10}
+checkpoint: {every_steps: 400}
+YAML
 ok "a job trains undisturbed" run good "$T/short.yaml"
 start hung "$MSCTL" --json run --run-dir "$T/hung" "$T/short.yaml"
 ok "another one trains" wait_for 120 trains hung 200
