@@ -107,11 +107,15 @@ static const char *begin_line(const struct cli_comeback *c, const Ms__JobInfo *j
     return dst;
 }
 
-/* Ranks say where they begin. What was reported as progress may be of a moment before, and ahead of
- * a checkpoint from which all of them began. */
+/* What this scheduler says. One that was started since does not know: ranks say where they begin.
+ * What was reported as progress may be of a moment before, and ahead of a checkpoint from which all
+ * of them began. */
 static uint64_t step_from(const Ms__JobInfo *job)
 {
     uint64_t step = 0;
+    if (job->went_on_from > 0) {
+        return job->went_on_from;
+    }
     for (size_t i = 0; i < job->n_ranks; i++) {
         step = job->ranks[i]->step > step ? job->ranks[i]->step : step;
     }

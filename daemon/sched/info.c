@@ -86,6 +86,7 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
         info->ranks_lost = job->run->n_ranks_lost;
         info->recovering_ms = job->run->recovering_ms;
         info->recovering_least = job->run->recovering_least;
+        info->went_on_from = job->run->went_on_from;
         info->again_from = job->run->again_from;
         info->again_to = job->run->again_to;
         if (job->state == JOB_RECOVERING && job->run->stands_still) { /* it goes on */

@@ -599,6 +599,7 @@ const char *recover_end(struct sched *s, struct job *job, const char **ret_facts
     run->met_unfit = false;
     timer_stop(s, &run->round);
     run->n_recoveries++;
+    run->went_on_from = run_mend(run, 0)->state.step;
     run->recovering_ms += (uint64_t)how.still_ms;
     run->recovering_least |= how.is_least;
     run->stands_still = false;

@@ -218,6 +218,7 @@ struct run {
     uint32_t n_recoveries, n_ranks_lost;
     uint64_t recovering_ms;
     bool recovering_least;         /* ... at least */
+    uint64_t went_on_from;         /* the step that all went on from the last time */
     uint64_t again_from, again_to; /* steps trained again, for no rank held them; 0: never */
 };
 

@@ -114,6 +114,18 @@ START_TEST(what_is_trained_again_is_said)
 }
 END_TEST
 
+/* Who looks again after a while sees ranks that have trained on. */
+START_TEST(where_it_went_on_is_what_the_scheduler_says)
+{
+    (void)look(1);
+    recover("");
+    (void)look(2);
+    go_on(1900);
+    job.went_on_from = 1100;
+    ck_assert_str_eq(look(3), "went on from step 1100 after 1.00 s");
+}
+END_TEST
+
 START_TEST(a_job_that_begins_anew_says_so)
 {
     char text[160];
@@ -566,6 +578,7 @@ int main(void)
     tcase_add_test(tc, a_loss_is_said_when_it_begins_and_when_it_is_over);
     tcase_add_test(tc, a_job_that_begins_at_a_checkpoint_says_so);
     tcase_add_test(tc, what_is_trained_again_is_said);
+    tcase_add_test(tc, where_it_went_on_is_what_the_scheduler_says);
     tcase_add_test(tc, a_job_that_begins_anew_says_so);
     tcase_add_test(tc, the_schedulers_count_of_time_is_believed);
     tcase_add_test(tc, what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long);

@@ -184,6 +184,7 @@ START_TEST(what_no_rank_held_any_more_is_trained_again_and_told)
 
     ck_assert_msg(strstr(text, rollbacks[_i].words) != NULL, "%s", text);
     const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->went_on_from, rollbacks[_i].step);
     ck_assert_uint_eq(info->again_from, rollbacks[_i].again_from);
     ck_assert_uint_eq(info->again_to, rollbacks[_i].again_to);
 }
