@@ -263,7 +263,7 @@ static void note_progress(struct run *run, struct member *member, const struct p
     run->progress = *progress;
 }
 
-/* Between two steps, in a round, too: that it is there is true in whatever generation. */
+/* That it is there is true in a round, and in whatever generation. */
 static void note_saved(struct sched *s, const struct conn *conn, const Ms__Progress *msg)
 {
     const struct hold *hold = conn->node != NULL ? hold_first(conn->node) : NULL;
@@ -276,8 +276,10 @@ static void note_saved(struct sched *s, const struct conn *conn, const Ms__Progr
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__Progress *msg = (const Ms__Progress *)event->msg;
-    if (msg->step == 0 && msg->saved > 0) { /* nothing else is news */
+    if (msg->saved > 0) {
         note_saved(s, conn, msg);
+    }
+    if (msg->step == 0 && msg->saved > 0) { /* between two steps: nothing else is news */
         return;
     }
     struct hold *hold = rank_speaker(conn, msg->job, msg->generation, msg->rank);
@@ -290,9 +292,6 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     progress_take(&progress, msg);
     if (!is_again) {
         note_progress(run, member_of(hold), &progress);
-    }
-    if (hold->rank == 0) {
-        home_note(s, run, msg->saved);
     }
     if (msg->has_eval) {
         results_note_eval(s, run, &progress, is_again);

@@ -54,7 +54,7 @@ static void told_again(struct model *m, struct m_job *job, const Ms__Progress *m
     job->unstored_at = job->unstored_at == SIM_NEVER ? m->mono : job->unstored_at;
 }
 
-/* Of a checkpoint between two steps: in whatever generation. */
+/* Of a checkpoint: in a round, and in whatever generation. */
 static void note_saved(struct model *m, const struct m_conn *conn, const Ms__Progress *msg)
 {
     const struct m_node *node = m_node_of(m, conn);
@@ -73,15 +73,14 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
 {
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_job *job = m_job_find(m, msg->job);
-    if (msg->step == 0 && msg->saved > 0) {
+    if (msg->saved > 0) {
         note_saved(m, conn, msg);
+    }
+    if (msg->step == 0 && msg->saved > 0) {
         return;
     }
     if (r == NULL || job->state != JOB_RUNNING) {
         return;
-    }
-    if (msg->rank == 0) {
-        m_home_note(m, job, msg->saved);
     }
     if (msg->step < job->told) {
         told_again(m, job, msg);
