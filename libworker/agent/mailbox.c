@@ -47,8 +47,9 @@ void mailbox_fini(struct mailbox *box)
         free(box->first);
         box->first = next;
     }
+    free(box->saved);
     free(box->sticky);
-    box->sticky = NULL;
+    box->saved = box->sticky = NULL;
     pthread_mutex_destroy(&box->lock);
 }
 
@@ -56,6 +57,13 @@ static int is_sticky(uint16_t type)
 {
     return type == MS_MSG_RANK_PLAN || type == MS_MSG_RANK_READY || type == MS_MSG_PEER_REPORT ||
            type == MS_MSG_RANK_DONE;
+}
+
+/* Of a checkpoint alone: it says nothing of where the rank is. */
+static int is_of_checkpoint(uint16_t type, const ProtobufCMessage *msg)
+{
+    const Ms__Progress *progress = (const Ms__Progress *)msg;
+    return type == MS_MSG_PROGRESS && progress->step == 0 && progress->saved > 0;
 }
 
 static struct parcel *pack(uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
@@ -126,8 +134,7 @@ static void replace_sticky(struct mailbox *box, struct parcel *parcel)
 /* ---- evaluations --------------------------------------------------------------------------------
  */
 
-/* Whom the message is of; step: the rank has made none behind it. Job 0: of a checkpoint, which
- * says nothing of where the rank is. */
+/* Whom the message is of; step: the rank has made none behind it. */
 struct about {
     uint64_t job, generation, step;
 };
@@ -141,9 +148,7 @@ static struct about about_of(uint16_t type, const ProtobufCMessage *msg)
     const Ms__RankDone *done = (const Ms__RankDone *)msg;
     switch (type) {
     case MS_MSG_PROGRESS:
-        return progress->step == 0 && progress->saved > 0
-                   ? (struct about){0}
-                   : (struct about){progress->job, progress->generation, progress->step};
+        return (struct about){progress->job, progress->generation, progress->step};
     case MS_MSG_RANK_READY:
         return (struct about){ready->job, ready->generation, ready->step};
     case MS_MSG_RANK_PLAN:
@@ -174,6 +179,10 @@ static void evals_note(struct mailbox *box, uint16_t type, const ProtobufCMessag
     const struct about about = about_of(type, msg);
     if (about.job == 0) {
         return;
+    }
+    if (box->saved_job != about.job) {
+        free(box->saved);
+        box->saved = NULL;
     }
     while (box->evals != NULL && box->job != about.job) {
         evals_pop(box);
@@ -222,6 +231,15 @@ static int put_eval(struct mailbox *box, const Ms__Progress *msg, struct ms_err 
     return 0;
 }
 
+/* The last one says all. Under the lock. */
+static void replace_saved(struct mailbox *box, struct parcel *parcel, const Ms__Progress *msg)
+{
+    free(box->saved);
+    box->saved = parcel;
+    box->saved_job = msg->job;
+    box->saved_sent = 0;
+}
+
 /* Under the lock. */
 static void evals_unsent(struct mailbox *box)
 {
@@ -258,6 +276,11 @@ int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg,
         return ms_err_code(err);
     }
     pthread_mutex_lock(&box->lock);
+    if (is_of_checkpoint(type, msg)) {
+        replace_saved(box, parcel, (const Ms__Progress *)msg);
+        pthread_mutex_unlock(&box->lock);
+        return 0;
+    }
     evals_note(box, type, msg);
     if (is_sticky(type)) {
         replace_sticky(box, parcel);
@@ -280,6 +303,10 @@ unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn)
 {
     pthread_mutex_lock(&box->lock);
     evals_flush(box, conn);
+    if (box->saved != NULL && !box->saved_sent) {
+        send_one(conn, box->saved);
+        box->saved_sent = 1;
+    }
     while (box->first != NULL) {
         struct parcel *parcel = box->first;
         box->first = parcel->next;
@@ -301,7 +328,7 @@ void mailbox_reconnected(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
     evals_unsent(box); /* the scheduler that took them may not have lived to read them */
-    box->sticky_sent = 0;
+    box->saved_sent = box->sticky_sent = 0;
     pthread_mutex_unlock(&box->lock);
 }
 

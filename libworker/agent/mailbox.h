@@ -2,13 +2,15 @@
  *
  *     trainer: mailbox_put --+-> [evaluations of the job, MS_EVALS_MAX] --> again after a reconnect
  *                            |                                              and after Start
+ *                            +-> [the last word of a checkpoint] --> again after a reconnect
  *                            +-> [ordinary, MAILBOX_MAX] --> gone once they are written
  *                            +-> [sticky: RankPlan, RankReady, PeerReport or RankDone]
  *                                            --> again after a reconnect, until an order answers it
  *     agent:   mailbox_flush: in this order
  *
  * What is written to a socket may never be read: a scheduler that hangs is killed with all that it
- * was told. The next Progress makes up for an ordinary one, but nothing for an evaluation.
+ * was told. The next Progress makes up for an ordinary one, but nothing for an evaluation, nor for
+ * a word of a checkpoint (a Progress of step 0) where the ranks stand still and none follows.
  *
  * Bounded: a scheduler that is away for hours costs a few kilobytes. All functions: any thread. */
 #ifndef MAILBOX_H
@@ -33,6 +35,9 @@ struct mailbox {
     struct evaluation *evals; /* by step, the first first, at most MS_EVALS_MAX ... */
     unsigned n_evals;
     uint64_t job, generation; /* ... of that job, whose rank last spoke in that generation */
+    struct parcel *saved;     /* the word of a checkpoint ... */
+    uint64_t saved_job;       /* ... of that job */
+    int saved_sent;           /* ... on this connection */
     struct parcel *sticky;
     uint64_t sticky_number; /* how many there were */
     int sticky_sent;        /* on this connection */
@@ -42,13 +47,14 @@ struct mailbox {
 void mailbox_init(struct mailbox *box);
 void mailbox_fini(struct mailbox *box);
 
-/* Packs and keeps a message; an evaluation as it is. One of another job lets go of the evaluations,
- * and one of an earlier step of those that come later: they are made again. MS_E_NOMEM. */
+/* Packs and keeps a message; an evaluation as it is. One of another job lets go of the evaluations
+ * and of the word of a checkpoint, and one of an earlier step of those that come later: they are
+ * made again. MS_E_NOMEM. */
 int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg,
                 struct ms_err *err);
 /* Hands everything that waits to conn; returns how many messages had been dropped before. */
 unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn);
-/* A new connection: the evaluations and the sticky one go out again. */
+/* A new connection: the evaluations, the word of a checkpoint and the sticky one go out again. */
 void mailbox_reconnected(struct mailbox *box);
 /* Assign or Stop: has answered the sticky one, whatever it says, if that was out already. */
 void mailbox_answered(struct mailbox *box);

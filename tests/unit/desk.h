@@ -24,6 +24,8 @@ struct desk {
     char address[64];
     struct ms_conn *conn;
     int n_registers, n_beats, n_ready, n_leaves, n_closed, n_progress, n_done;
+    int n_saved; /* Progress of a checkpoint alone ... */
+    uint64_t saved;
     int n_evals; /* Progress with an evaluation ... */
     struct {
         uint64_t job, generation, step;
@@ -206,6 +208,10 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
         break;
     case MS_MSG_PROGRESS:
         desk->n_progress++;
+        if (((const Ms__Progress *)msg)->step == 0 && ((const Ms__Progress *)msg)->saved > 0) {
+            desk->n_saved++;
+            desk->saved = ((const Ms__Progress *)msg)->saved;
+        }
         if (((Ms__Progress *)msg)->has_eval) {
             desk_eval(desk, (Ms__Progress *)msg);
         }

@@ -528,26 +528,55 @@ START_TEST(evaluations_are_told_again_after_a_cut)
 }
 END_TEST
 
+static void tell_saved(struct agent *agent, uint64_t job, uint64_t step)
+{
+    Ms__Progress saved = MS__PROGRESS__INIT;
+    saved.job = job;
+    saved.saved = step;
+    ck_ms_ok(agent_send(agent, MS_MSG_PROGRESS, &saved.base, err));
+}
+
 /* ... and a checkpoint that is told of between two steps takes none of them back. */
 START_TEST(evaluations_are_told_again_after_a_cut_behind_a_checkpoint)
 {
     struct desk desk;
     struct agent_config cfg = config_for(NULL);
     struct agent *agent = hold(&desk, &cfg);
-    Ms__Progress saved = MS__PROGRESS__INIT;
-    saved.job = 7;
-    saved.saved = 20;
     tell(agent, 7, 3, 10, 1);
     tell(agent, 7, 3, 20, 1);
     until(&desk, desk.n_evals == 2);
-    ck_ms_ok(agent_send(agent, MS_MSG_PROGRESS, &saved.base, err));
-    until(&desk, desk.n_progress == 3);
+    tell_saved(agent, 7, 20);
+    until(&desk, desk.n_saved == 1);
 
     cut(&desk);
     until(&desk, desk.n_evals == 4);
 
     ck_evals(&desk, 2, " 10 20");
     ck_assert_uint_eq(desk.evals[3].generation, 3);
+    let_go(&desk, agent);
+}
+END_TEST
+
+/* Where the ranks stand still no Progress follows that says it, too. */
+START_TEST(the_last_checkpoint_is_told_of_again_after_a_cut)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    struct agent *agent = hold(&desk, &cfg);
+    tell_saved(agent, 7, 10);
+    until(&desk, desk.n_saved == 1);
+    tell_saved(agent, 7, 20);
+    until(&desk, desk.n_saved == 2);
+
+    cut(&desk);
+    until(&desk, desk.n_saved == 3);
+
+    ck_assert_uint_eq(desk.saved, 20);
+    tell(agent, 8, 4, 1, 1); /* of a job that is over nobody wants to know */
+    until(&desk, desk.n_evals == 1);
+    cut(&desk);
+    until(&desk, desk.n_evals == 2);
+    ck_assert_int_eq(desk.n_saved, 3);
     let_go(&desk, agent);
 }
 END_TEST
@@ -678,6 +707,7 @@ int main(void)
     tcase_add_test(tc, evaluations_of_an_absent_scheduler_are_kept_for_it);
     tcase_add_test(tc, evaluations_are_told_again_after_a_cut);
     tcase_add_test(tc, evaluations_are_told_again_after_a_cut_behind_a_checkpoint);
+    tcase_add_test(tc, the_last_checkpoint_is_told_of_again_after_a_cut);
     tcase_add_test(tc, evaluations_are_told_again_after_a_start_but_for_those_to_come);
     tcase_add_test(tc, evaluations_that_are_made_anew_are_told_once_and_of_one_job);
     tcase_add_test(tc, no_more_evaluations_are_told_again_than_the_scheduler_keeps);
