@@ -99,12 +99,13 @@ static const char *vacant_words(struct sched *s, const struct job *job)
     const int64_t left_ms = run->stumbled_until_ms - s->now.mono_ms;
     const long long left_s = (left_ms + 999) / 1000;
     const bool has_home = home_rank(s, run) < job->workers;
-    if (has_home && home_find(s, run) == NULL) {
+    const struct node *home = has_home ? home_find(s, run) : NULL;
+    if (has_home && home == NULL) {
         return home_words(s, run);
     }
     if (has_home && left_ms > 0 && s->now.mono_ms < home_until_ms(s, run)) {
-        return emit_text(s, "%sIt is there, and is asked again in %lld s. ", home_words(s, run),
-                         left_s);
+        return emit_text(s, "%sNode %s, which can read it, is asked again in %lld s. ",
+                         home_words(s, run), home->info.node_id, left_s);
     }
     return left_ms > 0 && vacant_n_fit(s, run) > 0
                ? emit_text(s, "asks an idle node in %lld s to take %s%s. ", left_s,

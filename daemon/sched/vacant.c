@@ -78,14 +78,23 @@ static bool ids_are_ranks(const struct sched *s, const struct run *run)
 struct look {
     bool are_ranks;     /* ids_are_ranks */
     uint32_t home_rank; /* which is for who is at home */
-    bool is_home_missed;
+    bool is_lost;       /* no process holds the state */
 };
+
+static bool is_lost(const struct run *run)
+{
+    bool is = formers_here(run) == 0;
+    for (uint32_t rank = 0; is && rank < run->job->workers; rank++) {
+        is = !run_holds_state(run, rank);
+    }
+    return is;
+}
 
 /* Once; and again when a process is told to be a rank. */
 static void look_around(struct sched *s, const struct run *run, struct look *look)
 {
     look->home_rank = home_rank(s, run);
-    look->is_home_missed = look->home_rank < MS_WORKERS_MAX;
+    look->is_lost = is_lost(run);
     for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
         node->is_unreached =
@@ -134,7 +143,7 @@ static bool is_barred(const struct sched *s, const struct run *run, const struct
                       const struct look *look)
 {
     const bool goes_first =
-        look->is_home_missed && run->job->id < node->kept_for && home_is(run, node);
+        look->is_lost && run->home.step > 0 && run->job->id < node->kept_for && home_is(run, node);
     return home_is_kept(s, node, run) && !goes_first;
 }
 

@@ -101,7 +101,8 @@ bool m_is_kept_for_another(const struct model *m, const struct m_job *job,
     for (size_t i = 0; !is && (perhaps || !is_its_own) && i < m->jobs.n; i++) {
         const struct m_job *other = &m->jobs.at[i];
         is = other != job && !(goes_first && job->id < other->id) && !other->dropped &&
-             m_is_placed(other) && other->round_due && m_has_vacant(other) &&
+             (perhaps ? other->state == JOB_RECOVERING
+                      : m_is_placed(other) && other->round_due && m_has_vacant(other)) &&
              is_kept_at_home(m, other, node, perhaps) && m_awaits_home(m, other, perhaps);
     }
     return is;

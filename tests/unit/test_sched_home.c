@@ -285,6 +285,21 @@ START_TEST(of_two_with_the_same_step_the_one_that_is_told_of_last_is_there)
 END_TEST
 
 /* Steps may be long. */
+/* What was made while the scheduler was away comes in its next round. */
+START_TEST(it_is_told_of_with_a_step_while_others_are_waited_for)
+{
+    runs_in(0, here, 2, 250, 0);
+    fix_close(conns[1]);
+    saves(1, 251, 250);
+    fix_close(conns[0]);
+    const uint64_t a = fix_register("a", 81);
+    const uint64_t b = fix_register("b", 82);
+    ck_assert_ptr_null(fix_heard(a, MS_MSG_ASSIGN));
+    ck_assert_ptr_null(fix_heard(b, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", "waits for node w0, which has the checkpoint of step 250");
+}
+END_TEST
+
 START_TEST(it_is_told_of_between_two_steps)
 {
     runs_in(0, here, 1, 250, 0);
@@ -416,7 +431,8 @@ START_TEST(one_that_ends_before_it_is_ready_again_and_again_fails_no_job)
         const Ms__Assign *assign = fix_heard(home, MS_MSG_ASSIGN);
         if (n == 4) {
             fix_job_is(1, "RECOVERING", "which has the checkpoint of step 200: no process holds");
-            fix_job_is(1, "RECOVERING", "It is there, and is asked again in 2 s. rank 0 (node w0");
+            fix_job_is(1, "RECOVERING",
+                       "Node w0, which can read it, is asked again in 2 s. rank 0 (node");
         }
         for (int i = 0; i < 6 && assign == NULL && fix.now.mono_ms < end; i++) {
             fix_beat(home);
@@ -560,6 +576,14 @@ START_TEST(of_two_jobs_with_one_folder_the_first_has_all_of_its_nodes)
 
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    fix_close(conns[1]); /* before it was ready: it may have it again */
+    conns[1] = node_in("s2", 33, 7);
+    for (int i = 0; i < 4 && fix_heard(conns[1], MS_MSG_ASSIGN) == NULL; i++) {
+        fix_beat(conns[0]);
+        fix_beat(conns[1]);
+        fix_pass(500);
+    }
     ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
 }
 END_TEST
@@ -936,6 +960,7 @@ int main(void)
     tcase_add_loop_test(t, a_guess_is_over_when_they_train, 0, 2);
     tcase_add_test(t, of_two_with_the_same_step_the_one_that_is_told_of_last_is_there);
     tcase_add_test(t, it_is_told_of_between_two_steps);
+    tcase_add_test(t, it_is_told_of_with_a_step_while_others_are_waited_for);
     tcase_add_test(t, a_node_with_another_folder_under_its_name_is_not_it);
     tcase_add_loop_test(t, where_a_folder_is_not_known_the_name_is_enough, 0, 2);
     tcase_add_test(t, a_node_with_the_same_folder_is_kept_for_its_job);
