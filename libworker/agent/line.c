@@ -113,6 +113,7 @@ static void log_wait(struct agent *agent, int code)
 
 static void arm_deadline(struct agent *agent)
 {
+    agent->line.is_late = 0;
     if (agent->cfg.connect_timeout_ms >= 0) {
         agent_arm(agent->line.deadline, agent->cfg.connect_timeout_ms);
     }
@@ -426,7 +427,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     if (holds_rank(agent)) { /* it has limits of its own */
         return;
     }
-    if (left_ms > 0) { /* it is there, and its answer has the time that it has */
+    if (left_ms > 0 && !line->is_late) { /* it is there, and this answer has the time that it has */
+        line->is_late = 1;
         agent_arm(line->deadline, left_ms);
     } else {
         give_up_waiting(agent);

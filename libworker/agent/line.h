@@ -21,6 +21,7 @@ struct line {
     enum line_state state;
     struct ms_conn *conn;
     struct event *beat, *retry, *deadline; /* deadline: see connect_timeout_ms */
+    int is_late;                           /* it is over but for an answer that is awaited */
     int64_t contact_ms, down_since_ms, waited_log_ms, other_log_ms;
     int64_t beat_due_ms;
     int64_t
