@@ -356,7 +356,8 @@ void former_give(struct sched *s, struct run *run, struct former *former)
     hold->generation = run->job->generation;
     hold->heard = known != run->job->generation ? known : 0;
     member->has_state = has_state;
-    member->has_plan = !has_state; /* it was ready */
+    member->has_plan = member->may_lack_plan =
+        !has_state; /* it was ready, and may have begun anew */
     member->step = step;
     emit_log(s, MS_LOG_NOTICE, "job.rank_back job=%llu rank=%u node=%s: with all that it holds",
              (unsigned long long)run->job->id, hold->rank, emit_quote(s, member->node_id));

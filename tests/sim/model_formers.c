@@ -639,7 +639,7 @@ void m_former_takes(struct m_rank *r, const struct m_former *former, const struc
     snprintf(r->machine, sizeof(r->machine), "%s", m_machine(node));
     r->step = former->step;
     r->has_state = former->has_state;
-    r->has_plan = !former->has_state;
+    r->has_plan = r->may_lack_plan = !former->has_state;
     r->vacant = r->missing = r->lost = false;
     r->has_said = former->said;
 }

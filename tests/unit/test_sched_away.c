@@ -157,6 +157,22 @@ START_TEST(who_may_have_begun_anew_hears_its_plan_again)
 }
 END_TEST
 
+/* ... and so does it where another one had the rank meanwhile. */
+START_TEST(who_has_its_rank_again_hears_its_plan_again)
+{
+    running(1);
+    fix_close(conns[0]);
+    conns[0] = come_back(0, 1, 1, 1, 0);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+    const uint64_t spare = fix_register("w9", 9);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    conns[0] = come_back(0, 1, 1, 2, 0);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_PLAN));
+}
+END_TEST
+
 /* What peers complain of is the process's own link: that it was cut off, too, excuses nothing. */
 START_TEST(who_is_given_up_for_a_complaint_is_not_excused)
 {
@@ -351,6 +367,7 @@ int main(void)
     tcase_add_test(t, a_step_that_is_told_of_meanwhile_counts);
     tcase_add_test(t, a_newcomer_that_is_cut_off_has_not_stumbled);
     tcase_add_test(t, who_may_have_begun_anew_hears_its_plan_again);
+    tcase_add_test(t, who_has_its_rank_again_hears_its_plan_again);
     tcase_add_test(t, who_is_given_up_for_a_complaint_is_not_excused);
     suite_add_tcase(suite, t);
 
