@@ -180,7 +180,8 @@ static void evals_note(struct mailbox *box, uint16_t type, const ProtobufCMessag
     if (about.job == 0) {
         return;
     }
-    if (box->saved_job != about.job) {
+    if (box->saved_job != about.job ||
+        (type == MS_MSG_RANK_READY && about.step < box->saved_step)) {
         free(box->saved);
         box->saved = NULL;
     }
@@ -237,6 +238,7 @@ static void replace_saved(struct mailbox *box, struct parcel *parcel, const Ms__
     free(box->saved);
     box->saved = parcel;
     box->saved_job = msg->job;
+    box->saved_step = msg->saved;
     box->saved_sent = 0;
 }
 

@@ -36,7 +36,8 @@ struct mailbox {
     unsigned n_evals;
     uint64_t job, generation; /* ... of that job, whose rank last spoke in that generation */
     struct parcel *saved;     /* the word of a checkpoint ... */
-    uint64_t saved_job;       /* ... of that job */
+    uint64_t saved_job;       /* ... of that job ... */
+    uint64_t saved_step;      /* ... and step */
     int saved_sent;           /* ... on this connection */
     struct parcel *sticky;
     uint64_t sticky_number; /* how many there were */

@@ -572,10 +572,21 @@ START_TEST(the_last_checkpoint_is_told_of_again_after_a_cut)
     until(&desk, desk.n_saved == 3);
 
     ck_assert_uint_eq(desk.saved, 20);
-    tell(agent, 8, 4, 1, 1); /* of a job that is over nobody wants to know */
-    until(&desk, desk.n_evals == 1);
-    cut(&desk);
-    until(&desk, desk.n_evals == 2);
+    if (_i == 0) {
+        tell(agent, 8, 4, 1, 1); /* of a job that is over nobody wants to know */
+        until(&desk, desk.n_evals == 1);
+        cut(&desk);
+        until(&desk, desk.n_evals == 2);
+    } else { /* nor of one whose rank went back: of another database, perhaps */
+        Ms__RankReady ready = MS__RANK_READY__INIT;
+        ready.job = 7;
+        ready.generation = 4;
+        ready.step = 19;
+        ck_ms_ok(agent_send(agent, MS_MSG_RANK_READY, &ready.base, err));
+        until(&desk, desk.n_ready == 1);
+        cut(&desk);
+        until(&desk, desk.n_ready == 2);
+    }
     ck_assert_int_eq(desk.n_saved, 3);
     let_go(&desk, agent);
 }
@@ -707,7 +718,7 @@ int main(void)
     tcase_add_test(tc, evaluations_of_an_absent_scheduler_are_kept_for_it);
     tcase_add_test(tc, evaluations_are_told_again_after_a_cut);
     tcase_add_test(tc, evaluations_are_told_again_after_a_cut_behind_a_checkpoint);
-    tcase_add_test(tc, the_last_checkpoint_is_told_of_again_after_a_cut);
+    tcase_add_loop_test(tc, the_last_checkpoint_is_told_of_again_after_a_cut, 0, 2);
     tcase_add_test(tc, evaluations_are_told_again_after_a_start_but_for_those_to_come);
     tcase_add_test(tc, evaluations_that_are_made_anew_are_told_once_and_of_one_job);
     tcase_add_test(tc, no_more_evaluations_are_told_again_than_the_scheduler_keeps);
