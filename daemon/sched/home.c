@@ -13,8 +13,8 @@
  *     ... is told to leave, and holds the state                           likewise: it saves that,
  *                                                                         and nobody reads before
  *                                                                         its process has left
- *     ... does not come back after a restart, and none is known           its node may be: it saved
- *                                                                         if it was told to leave
+ *     ... does not come back after a restart or a stand-still,            its node may be: it saved
+ *     and none is known                                                   if it was told to leave
  *
  * Dynamic clusters have no nodes to spare, and those of a run are on one host. */
 #include "daemon/sched/state.h"
@@ -30,13 +30,12 @@ bool home_is_named(const uint8_t *spec, size_t size)
     return path != NULL && path < spec + size && *path != '/';
 }
 
-void home_note(struct sched *s, struct run *run, uint64_t step)
+void home_note(struct sched *s, struct run *run, const struct node *at, uint64_t step)
 {
-    const struct member *first = &run->members[0];
-    if (!run->job->has_home || !s->mode->places_anew || step == 0 || first->hold == NULL) {
+    const struct node_info *node = &at->info;
+    if (!run->job->has_home || !s->mode->places_anew || step == 0) {
         return;
     }
-    const struct node_info *node = &first->hold->node->info;
     const bool is_same = !run->home.is_guess && strcmp(run->home.node_id, node->node_id) == 0 &&
                          run->home.folder == node->jobs_folder &&
                          strcmp(run->home.principal, node->principal) == 0;
@@ -53,14 +52,15 @@ void home_note(struct sched *s, struct run *run, uint64_t step)
     run->home.is_guess = false;
 }
 
-void home_guess(struct sched *s, struct run *run)
+void home_loses(struct sched *s, struct run *run, uint32_t rank)
 {
-    const struct member *first = &run->members[0];
-    if (run->job->has_home && s->mode->places_anew && run->home.step == 0) {
-        ms_text_copy(run->home.node_id, sizeof(run->home.node_id), first->node_id);
-        ms_text_copy(run->home.principal, sizeof(run->home.principal), first->principal);
+    const struct member *member = &run->members[rank];
+    const bool is_first = rank == 0 && (member->unheard || member->state == RANK_MISSING);
+    if (is_first && run->job->has_home && s->mode->places_anew && run->home.step == 0) {
+        ms_text_copy(run->home.node_id, sizeof(run->home.node_id), member->node_id);
+        ms_text_copy(run->home.principal, sizeof(run->home.principal), member->principal);
         run->home.folder = 0;
-        run->home.step = first->step > 0 ? first->step : 1;
+        run->home.step = member->step > 0 ? member->step : 1;
         run->home.is_guess = true;
     }
 }
@@ -222,7 +222,7 @@ static const char *what_is_there(struct sched *s, const struct run *run)
     const struct node *node = node_find(s, run->home.node_id);
     const unsigned long long step = run->home.step;
     if (run->home.is_guess) {
-        return "where rank 0 was before the scheduler's restart, and may have saved";
+        return "where rank 0 was while there was no scheduler, and may have saved";
     }
     if (home_is_saving(s, run)) {
         return emit_text(s, "which saves step %llu before it leaves", step);

@@ -74,6 +74,7 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
 {
     struct run *run = job->run;
     enum end_loss how = END_LOSS_NONE;
+    home_loses(s, run, rank);
     if (policies[fault].event != RANK_EVENTS) {
         rank_set(run, rank, policies[fault].event);
     }

@@ -224,11 +224,9 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
     struct member *member = &job->run->members[rank];
     const bool said_done = rank_is_over(member) && member->state != RANK_LOST;
     const bool is_kept = !lets_go && former_leaves(s, job->run, rank);
+    home_loses(s, job->run, rank);
     if (member->state != RANK_LOST) {
         rank_set(job->run, rank, RANK_ON_LOSS);
-    }
-    if (rank == 0 && member->unheard) {
-        home_guess(s, job->run);
     }
     member->has_plan = member->may_lack_plan = false;
     member->has_state = member->unheard = member->may_save = false;

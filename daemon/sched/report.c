@@ -263,13 +263,14 @@ static void note_progress(struct run *run, struct member *member, const struct p
     run->progress = *progress;
 }
 
-/* That it is there is true in a round, and in whatever generation. */
+/* That it is there is true in a round, in whatever generation, and where another process has the
+ * rank by now. */
 static void note_saved(struct sched *s, const struct conn *conn, const Ms__Progress *msg)
 {
     const struct hold *hold = conn->node != NULL ? hold_first(conn->node) : NULL;
-    if (hold != NULL && hold->job != NULL && hold->job_id == msg->job && hold->rank == 0 &&
-        job_has_begun(hold->job)) {
-        home_note(s, hold->job->run, msg->saved);
+    struct run *run = hold == NULL ? NULL : hold->job != NULL ? hold->job->run : hold->keeps;
+    if (run != NULL && hold->job_id == msg->job && hold->rank == 0 && job_has_begun(run->job)) {
+        home_note(s, run, conn->node, msg->saved);
     }
 }
 
@@ -362,7 +363,8 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
         rank_text(s, job, rank, leaving && code == MS_E_CANCELLED ? "left" : "failed", cause);
     const bool goes_on = recover_is_on(s, job);
     if (leaving && rank == 0 && code == MS_E_CANCELLED && run->members[0].has_state) {
-        home_note(s, run, run->members[0].step); /* which it saves before its process ends */
+        const struct node *node = run->members[0].hold->node;
+        home_note(s, run, node, run->members[0].step); /* which it saves before its process ends */
     }
     if (leaving && (job->state == JOB_PLACING || goes_on)) { /* of its process, not of the job */
         run_lost(s, job, rank, FAULT_LEAVING, code, text);

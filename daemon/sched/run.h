@@ -359,10 +359,11 @@ void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 
 bool home_is_named(const uint8_t *spec, size_t size); /* by the job's file: it may have one */
 /* Rank 0 has a checkpoint of that step, or is about to. */
-void home_note(struct sched *s, struct run *run, uint64_t step);
+void home_note(struct sched *s, struct run *run, const struct node *at, uint64_t step);
 void home_start(struct sched *s, struct run *run, uint64_t step); /* all go on from that step */
-/* Rank 0 was not heard of since the scheduler's restart, and is lost now. */
-void home_guess(struct sched *s, struct run *run);
+/* That rank is about to be lost: of a rank 0 that was not heard of since the scheduler restarted,
+ * or stood still, nobody knows what it saved. */
+void home_loses(struct sched *s, struct run *run, uint32_t rank);
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);

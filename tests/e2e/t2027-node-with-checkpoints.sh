@@ -104,7 +104,7 @@ kill -TERM "${pid_of[$home]}"
 reap "$home"
 ok "its worker has saved" saves "$home" 8
 ok "the scheduler is back" start_head "$HEAD"
-ok "the job waits for where it was" wait_for 120 says "waits for node $home, where rank 0 was before the scheduler's restart" as alice show 8
+ok "the job waits for where it was" wait_for 120 says "waits for node $home, where rank 0 was while there was no scheduler" as alice show 8
 node "$home"
 ok "it goes on from there" wait_for 120 says "goes on from the checkpoint of step" as alice events 8
 kill -KILL "${pid_of[$home]}"

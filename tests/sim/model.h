@@ -507,7 +507,8 @@ void m_called_off(struct model *m, const char *log);
 
 /* model_home.c */
 
-void m_home_note(struct model *m, struct m_job *job, uint64_t step); /* of the node of rank 0 */
+void m_home_note(const struct model *m, struct m_job *job, const struct m_node *node,
+                 uint64_t step);
 void m_home_guess(const struct model *m, struct m_job *job); /* rank 0 did not come back to us */
 bool m_is_at_home(const struct m_job *job, const struct m_node *node);
 bool m_state_is_held(const struct model *m, const struct m_job *job); /* or is read by a rank */

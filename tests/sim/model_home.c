@@ -9,9 +9,8 @@ typedef unsigned long long ull;
 
 enum { LATE_MS = 70 /* timers of the driver are late by 50 */ };
 
-void m_home_note(struct model *m, struct m_job *job, uint64_t step)
+void m_home_note(const struct model *m, struct m_job *job, const struct m_node *node, uint64_t step)
 {
-    const struct m_node *node = m_node_find(m, job->ranks[0].node);
     const uint64_t known = job->home_guess ? 0 : job->home_step;
     if (job->has_home && m->w->mode == SCHED_STANDING && step > 0 && step >= known &&
         node != NULL) {

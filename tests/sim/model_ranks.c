@@ -192,7 +192,7 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     note_last_step(job, node, msg);
     if (node->leaving && msg->rank == 0 && msg->code == MS_E_CANCELLED && r->has_state &&
         !m_stops_at_step(job)) {
-        m_home_note(m, job, r->step); /* it saves that */
+        m_home_note(m, job, m_node_find(m, r->node), r->step); /* it saves that */
     }
     const bool unsaved = is_unsaved(m, job, r, node, msg);
     if (job->round_due && (msg->code == MS_OK || unsaved) && !msg->stopped) {

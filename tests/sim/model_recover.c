@@ -226,7 +226,7 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
             node->hold = (struct m_hold){0};
         }
     }
-    if (r == job->ranks && r->unknown) {
+    if (r == job->ranks && (r->unknown || r->missing)) {
         m_home_guess(m, job);
     }
     r->vacant = true;

@@ -54,7 +54,7 @@ static void told_again(struct model *m, struct m_job *job, const Ms__Progress *m
     job->unstored_at = job->unstored_at == SIM_NEVER ? m->mono : job->unstored_at;
 }
 
-/* Of a checkpoint: in a round, and in whatever generation. */
+/* Of a checkpoint: in a round, in whatever generation, and by who keeps the state of rank 0. */
 static void note_saved(struct model *m, const struct m_conn *conn, const Ms__Progress *msg)
 {
     const struct m_node *node = m_node_of(m, conn);
@@ -62,9 +62,15 @@ static void note_saved(struct model *m, const struct m_conn *conn, const Ms__Pro
     const bool has_begun =
         job != NULL && (job->state == JOB_RUNNING || job->state == JOB_RECOVERING);
     const struct m_rank *first = has_begun ? &job->ranks[0] : NULL;
-    if (node != NULL && has_begun && strcmp(first->node, node->id) == 0 &&
-        first->incarnation == node->incarnation && !first->missing && !first->vacant) {
-        m_home_note(m, job, msg->saved);
+    bool is = node != NULL && has_begun && strcmp(first->node, node->id) == 0 &&
+              first->incarnation == node->incarnation && !first->missing && !first->vacant;
+    for (uint32_t i = 0; node != NULL && has_begun && i < job->n_formers; i++) {
+        const struct m_former *former = &job->formers[i];
+        is = is || (former->here && former->rank == 0 && strcmp(former->node, node->id) == 0 &&
+                    former->incarnation == node->incarnation);
+    }
+    if (is) {
+        m_home_note(m, job, node, msg->saved);
     }
 }
 

@@ -972,6 +972,9 @@ static void on_registered(struct world *w, struct sim_node *node)
     node->beat_at = w->now + node->lease_ms / (flaps_now(w, node) ? 16 : 3);
     const bool holds = node->recovers && node->life.state == LIFE_HOLDING && !node->life.is_held;
     tell_evals(w, node);
+    if (node->saved > 0 && node->saved_job == node->job) { /* again */
+        node_tell_saved(w, node);
+    }
     if (holds) {
         send_peer_report(w, node, node->accused);
     } else if (is_ready(node)) { /* what had no answer yet is said again */

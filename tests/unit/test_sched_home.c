@@ -812,7 +812,7 @@ START_TEST(or_where_they_may_be)
     beat_spare_for(spare, WAIT_MS / 2);
     ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
     fix_job_is(1, "RECOVERING",
-               "waits for node w0, where rank 0 was before the scheduler's restart, and may have "
+               "waits for node w0, where rank 0 was while there was no scheduler, and may have "
                "saved: no process");
     int64_t ms = WAIT_MS / 2;
     while (ms < 2 * WAIT_MS && fix_heard(spare, MS_MSG_ASSIGN) == NULL) {
@@ -826,6 +826,91 @@ START_TEST(or_where_they_may_be)
     conns[0] = spare;
     all_ready_at(assign->generation, 1, 0);
     ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\": no rank could read them"));
+}
+END_TEST
+
+/* A scheduler that stood still was not there either. */
+START_TEST(nor_does_it_know_what_was_saved_while_it_stood_still)
+{
+    runs_in(0, here, 2, 250, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    const uint64_t other = fix_register("other", 91);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    lose_all(conns, 2);
+    for (int i = 0; i < 3; i++) {
+        fix_beat(spare);
+        fix_beat(other);
+        fix_pass(FIX_LEASE_MS / 2);
+        ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+        ck_assert_ptr_null(fix_heard(other, MS_MSG_ASSIGN));
+    }
+    fix_job_is(1, "RECOVERING", "waits for node w0, where rank 0 was while there was no scheduler");
+    if (_i == 0) {
+        conns[0] = fix_register("w0", 11);
+        ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+    }
+}
+END_TEST
+
+/* ... and another process registers in its place before the lease is over. */
+START_TEST(nor_who_is_there_instead)
+{
+    runs_in(0, here, 1, 250, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 11);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+    for (int i = 0; i < 3; i++) {
+        fix_beat(spare);
+        fix_beat(conns[0]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    fix_close(conns[0]);
+    fix_beat(spare);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_job_is(1, "RECOVERING", "waits for node w0, where rank 0 was while there was no scheduler");
+}
+END_TEST
+
+static uint64_t back_as_rank_0(uint64_t step)
+{
+    const uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w0", 1);
+    msg.job = msg.generation = 1;
+    msg.running = 1;
+    msg.step = step;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+/* It was cut off as it wrote one, and another process has the rank. */
+START_TEST(who_keeps_the_state_of_rank_0_tells_of_its_own)
+{
+    runs_in(0, here, 2, 250, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    fix_close(conns[0]);
+    conns[0] = back_as_rank_0(250);
+    saves(1, 0, 250);
+    conns[0] = spare;
+    all_ready_at(2, 2, 250);
+    fix_job_is(1, "RUNNING", "");
+    const uint64_t c = fix_register("c", 401);
+    const uint64_t d = fix_register("d", 402);
+    lose_all(conns, 2);
+    ck_assert_ptr_null(fix_heard(c, MS_MSG_ASSIGN));
+    ck_assert_ptr_null(fix_heard(d, MS_MSG_ASSIGN));
+    fix_beat(c);
+    fix_beat(d);
+    fix_pass(3000);
+    const Ms__JobInfo *job = fix_show(1);
+    bool is_there = false;
+    for (size_t rank = 0; rank < job->n_ranks; rank++) {
+        is_there = is_there || strcmp(job->ranks[rank]->node_id, "w0") == 0;
+    }
+    ck_assert(is_there || strstr(job->reason, "waits for node w0") != NULL);
 }
 END_TEST
 
@@ -957,6 +1042,9 @@ int main(void)
     tcase_add_test(t, two_jobs_with_one_folder_keep_two_of_its_nodes);
     tcase_add_test(t, its_time_begins_when_the_last_one_that_keeps_the_state_is_lost);
     tcase_add_loop_test(t, or_where_they_may_be, 0, 2);
+    tcase_add_loop_test(t, nor_does_it_know_what_was_saved_while_it_stood_still, 0, 2);
+    tcase_add_test(t, nor_who_is_there_instead);
+    tcase_add_test(t, who_keeps_the_state_of_rank_0_tells_of_its_own);
     tcase_add_loop_test(t, a_guess_is_over_when_they_train, 0, 2);
     tcase_add_test(t, of_two_with_the_same_step_the_one_that_is_told_of_last_is_there);
     tcase_add_test(t, it_is_told_of_between_two_steps);
