@@ -108,6 +108,7 @@ struct m_rank {
     uint64_t ready_in;  /* ... in this generation, the last time */
     bool has_state;     /* ... and trained, in this job */
     bool unknown;       /* after a restart: until it is back */
+    bool was_missing;   /* until another process registered in its place */
     uint32_t unready; /* processes that ended before they were ready for it; since the last start */
     /* of them: others did not reach it, and another idle node was left, at the most and surely */
     uint32_t missed, missed_least;

@@ -193,6 +193,7 @@ static void old_ranks_lost(struct model *m, const struct m_conn *conn, const str
             struct m_rank *r = &job->ranks[rank];
             if (strcmp(r->node, conn->asked.id) == 0 && r != ours && !r->vacant) {
                 r->lost = true;
+                r->was_missing = r->missing;
                 r->missing = false;
             }
         }

@@ -226,12 +226,12 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
             node->hold = (struct m_hold){0};
         }
     }
-    if (r == job->ranks && (r->unknown || r->missing)) {
+    if (r == job->ranks && (r->unknown || r->missing || r->was_missing)) {
         m_home_guess(m, job);
     }
     r->vacant = true;
     r->lost = r->missing = r->refused = r->ready = r->started = r->done = r->stopped = false;
-    r->may_lack_plan = false;
+    r->may_lack_plan = r->was_missing = false;
     r->has_plan = r->has_state = r->unknown = r->gives_up = r->leaves = r->complains = r->leaving =
         false;
     r->settled = 0;
