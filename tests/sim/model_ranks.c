@@ -617,8 +617,9 @@ static void judge_succeeded(struct model *m, struct m_job *job, const struct sch
 {
     m_tardy_time(m, job); /* what they waited for may be all that was lacking */
     const struct m_rank *of = m_ender(job);
+    const bool has_saved = of->done || (of->vacant && job->kept[0] != '\0'); /* and was lost then */
     bool well = (job->state == JOB_RUNNING || job->called_off) && n_settled(job) == job->workers &&
-                of->done && (of == &job->ranks[0] || job->unsaved) && !differ(job, true) &&
+                has_saved && (of == &job->ranks[0] || job->unsaved) && !differ(job, true) &&
                 !differ(job, false) && !m_plan_differs(m, job) && row->code == MS_OK;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
