@@ -745,6 +745,20 @@ static bool is_near_to(const struct m_rank *r, const struct m_node *node)
                                  : strcmp(node->host_name, r->host) == 0;
 }
 
+/* One rank is for who is at home; or that has the rank that it had, and this one whom it was for.
+ */
+static bool is_for_home(const struct model *m, const struct m_job *job, uint32_t rank,
+                        const Ms__Assign *msg)
+{
+    bool is = false;
+    for (uint32_t k = 0; job->needs_home && !is && k < msg->n_members; k++) {
+        const struct m_node *node = m_node_find((struct model *)m, msg->members[k]->node_id);
+        is = node != NULL && m_is_at_home(job, node) &&
+             (k == rank || strcmp(job->ranks[k].node, node->id) == 0);
+    }
+    return is;
+}
+
 /* The node that had it, in another process or not, comes before all others but the job's home. */
 static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank,
                          const Ms__Assign *msg)
@@ -760,7 +774,7 @@ static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which may not take it", rank,
                  (ull)job->id, node->id);
     }
-    const bool is_home = job->needs_home && m_is_at_home(job, node);
+    const bool is_home = is_for_home(m, job, rank, msg);
     if (own != NULL && own != node && !is_home && !is_unreached(job, own) &&
         is_passed_over(m, job, rank, own, msg)) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and its own node %s is idle",
@@ -779,7 +793,7 @@ static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
         m_is_aside(m, node, true) || has_stumbled(job, node) || is_unreached(job, node);
     const bool is_near = m_is_unreached(job, r->incarnation) && strcmp(node->id, r->node) != 0 &&
                          is_near_to(r, node);
-    const bool is_home = job->needs_home && m_is_at_home(job, node);
+    const bool is_home = is_for_home(m, job, rank, msg);
     for (size_t i = 0; (is_last || is_near) && !is_home && i < m->nodes.n; i++) {
         const struct m_node *other = &m->nodes.at[i];
         if (is_passed_over(m, job, rank, other, msg) && !is_unreached(job, other) &&
