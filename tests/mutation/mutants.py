@@ -1192,7 +1192,7 @@ MUTANTS = [
     ("home_late_again_and_again", C + "home.c", "home_is_kept(s, node, run) || vacant_has_stumbled(s, run, node)", "home_is_kept(s, node, run)",
      "a node that cannot serve has the rank for ever",
      "the model takes any node then",
-     "test_sched_home", "one_that_ends_before_it_is_ready_again_and_again_fails_no_job"),
+     "test_sched_home", "one_that_ended_just_now_is_not_late"),
     ("home_told_of_by_anybody", C + "report.c", "hold->rank == 0 && job_has_begun(run->job)) {", "job_has_begun(run->job)) {",
      "a rank that writes no checkpoints has one",
      "only rank 0 says so there",

@@ -456,6 +456,36 @@ START_TEST(one_that_ends_before_it_is_ready_again_and_again_fails_no_job)
 }
 END_TEST
 
+/* ... though it is there again, and will be asked in some seconds: no more. */
+START_TEST(one_that_ended_just_now_is_not_late)
+{
+    const uint64_t spare = running_with(here, 1);
+    const int64_t end = fix.now.mono_ms + WAIT_MS;
+    uint64_t home = 0;
+    fix_close(conns[0]);
+    for (uint64_t n = 0; fix.now.mono_ms < end - 4000; n++) {
+        home = fix_register("w0", 100 + n);
+        while (fix_heard(home, MS_MSG_ASSIGN) == NULL && fix.now.mono_ms < end - 500) {
+            fix_beat(home);
+            fix_beat(spare);
+            fix_pass(500);
+        }
+        if (fix_heard(home, MS_MSG_ASSIGN) != NULL) {
+            fix_close(home);
+        }
+    }
+    if (fix_heard(home, MS_MSG_ASSIGN) == NULL) {
+        home = fix_register("w0", 200);
+    }
+    ck_assert_int_lt(fix.now.mono_ms, end);
+    fix_beat(home);
+    fix_beat(spare);
+    fix_pass(end - fix.now.mono_ms);
+    ck_assert_ptr_null(fix_heard(home, MS_MSG_ASSIGN));
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+}
+END_TEST
+
 /* Likewise; whichever of both says so. */
 START_TEST(one_that_the_others_do_not_reach_fails_no_job)
 {
@@ -1033,6 +1063,7 @@ int main(void)
     tcase_add_test(t, a_restart_of_the_scheduler_knows_where_they_are);
     tcase_add_test(t, it_is_given_up_when_another_one_begins_and_not_before);
     tcase_add_test(t, one_that_ends_before_it_is_ready_again_and_again_fails_no_job);
+    tcase_add_test(t, one_that_ended_just_now_is_not_late);
     tcase_add_loop_test(t, one_that_the_others_do_not_reach_fails_no_job, 0, 2);
     tcase_add_test(t, nobody_else_waits_for_one_that_is_not_waited_for_any_more);
     tcase_add_loop_test(t, it_is_told_of_while_others_are_waited_for, 0, 2);
