@@ -96,13 +96,18 @@ uint32_t formers_here(const struct run *run)
     return n;
 }
 
+bool run_is_held_beside(const struct run *run, uint32_t rank)
+{
+    bool is = formers_here(run) > 0;
+    for (uint32_t i = 0; !is && i < run->job->workers; i++) {
+        is = i != rank && run_holds_state(run, i);
+    }
+    return is;
+}
+
 bool run_is_last_copy(const struct run *run, uint32_t rank)
 {
-    bool is_last = run_holds_state(run, rank) && formers_here(run) == 0;
-    for (uint32_t i = 0; is_last && i < run->job->workers; i++) {
-        is_last = i == rank || !run_holds_state(run, i);
-    }
-    return is_last;
+    return run_holds_state(run, rank) && !run_is_held_beside(run, rank);
 }
 
 /* ---- coming and going --------------------------------------------------------------------------

@@ -22,6 +22,8 @@ void former_said(struct sched *s, struct hold *hold, const Ms__RankDone *msg);
 void former_gone(struct sched *s, struct hold *hold); /* it is not kept any more */
 
 uint32_t formers_here(const struct run *run);
+/* A process of another rank holds the state (MS_WORKERS_MAX: of any), or one is kept that does. */
+bool run_is_held_beside(const struct run *run, uint32_t rank);
 /* The rank's process holds the state, and no other one does: of no rank, and none that is kept. */
 bool run_is_last_copy(const struct run *run, uint32_t rank);
 /* Before the ranks are filled: who of them has his again. One that none of the state is with gives

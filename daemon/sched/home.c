@@ -129,14 +129,12 @@ bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank, bool i
 {
     const struct node *node = node_find(s, run->members[rank].node_id);
     bool is_there = node != NULL && home_is(run, node);
-    bool is = run->home.step > 0 && s->mode->places_anew &&
-              s->now.mono_ms < home_until_ms(s, run) && formers_here(run) == 0;
-    for (uint32_t other = 0; is && other < run->job->workers; other++) {
+    for (uint32_t other = 0; !is_there && other < run->job->workers; other++) {
         const struct hold *hold = run->members[other].hold;
-        is = other == rank || !run_holds_state(run, other);
-        is_there = is_there || (is_link && hold != NULL && home_is(run, hold->node));
+        is_there = (is_link && hold != NULL && home_is(run, hold->node));
     }
-    return is && is_there;
+    return is_there && run->home.step > 0 && s->mode->places_anew &&
+           s->now.mono_ms < home_until_ms(s, run) && !run_is_held_beside(run, rank);
 }
 
 void home_start(struct sched *s, struct run *run, uint64_t step)

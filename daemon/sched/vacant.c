@@ -81,20 +81,11 @@ struct look {
     bool is_lost;       /* no process holds the state */
 };
 
-static bool is_lost(const struct run *run)
-{
-    bool is = formers_here(run) == 0;
-    for (uint32_t rank = 0; is && rank < run->job->workers; rank++) {
-        is = !run_holds_state(run, rank);
-    }
-    return is;
-}
-
 /* Once; and again when a process is told to be a rank. */
 static void look_around(struct sched *s, const struct run *run, struct look *look)
 {
     look->home_rank = home_rank(s, run);
-    look->is_lost = is_lost(run);
+    look->is_lost = !run_is_held_beside(run, MS_WORKERS_MAX);
     for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
         struct node *node = list_item(at, struct node, idle);
         node->is_unreached =
