@@ -424,12 +424,13 @@ static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enu
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
         const bool is_link = fault == M_COMPLAINT;
+        const bool is_few = is_link && job->n_pairs < MS_LINKS_MAX; /* more are not known */
         r->missed_before = r->missed;
         r->missed_least_before = r->missed_least;
         r->missed +=
-            m_is_home_tried(m, job, r, is_link, true) || (is_link && has_untried(m, job, r, false));
+            m_is_home_tried(m, job, r, is_link, true) || (is_few && has_untried(m, job, r, false));
         r->missed_least +=
-            m_is_home_tried(m, job, r, is_link, false) || (is_link && has_untried(m, job, r, true));
+            m_is_home_tried(m, job, r, is_link, false) || (is_few && has_untried(m, job, r, true));
         r->unready++;
         note_stumble(m, job, r);
     } else if (counts(fault) && !r->away) {

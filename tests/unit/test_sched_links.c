@@ -138,6 +138,34 @@ START_TEST(spares_that_nobody_reaches_cost_no_try_while_another_one_is_left)
 }
 END_TEST
 
+/* It is told apart by pairs, and so many are known: where there are as many, tries are spent though
+ * more nodes are left, or a thousand would be tried. */
+START_TEST(spares_that_nobody_reaches_cost_tries_once_all_known_pairs_are_theirs)
+{
+    enum { TRIES = MS_LINKS_MAX - 1 + MS_STUMBLES_MAX };
+    training(2);
+    uint64_t spares[TRIES + 2];
+    for (uint32_t i = 0; i < MS_ARRAY_SIZE(spares); i++) {
+        char id[8];
+        char host[8];
+        snprintf(id, sizeof(id), "u%u", i);
+        snprintf(host, sizeof(host), "w%u", i);
+        spares[i] = node_on(id, 100 + i, host);
+    }
+    fix_close(conns[1]);
+    for (uint32_t i = 0; i <= TRIES; i++) {
+        ck_assert_ptr_nonnull(fix_heard(spares[i], MS_MSG_ASSIGN));
+        fix_beat(conns[0]);
+        for (uint32_t k = i; k < MS_ARRAY_SIZE(spares); k++) {
+            fix_beat(spares[k]);
+        }
+        complains(2 + i, 0, 1);
+    }
+
+    ended(JOB_FAILED, "no process got ready for rank 1, 72 were tried");
+}
+END_TEST
+
 /* What a rank's own host does not reach is asked last. */
 START_TEST(a_node_beside_one_that_was_not_reached_is_asked_last)
 {
@@ -1145,6 +1173,7 @@ int main(void)
     tcase_add_test(t, a_link_that_is_cut_for_good_costs_no_step);
     tcase_add_test(t, all_ranks_of_a_side_move_where_the_other_one_has_nodes_for_them);
     tcase_add_test(t, spares_that_nobody_reaches_cost_no_try_while_another_one_is_left);
+    tcase_add_test(t, spares_that_nobody_reaches_cost_tries_once_all_known_pairs_are_theirs);
     tcase_add_test(t, a_node_beside_one_that_was_not_reached_is_asked_last);
     tcase_add_test(t, who_trained_is_believed_before_a_newcomer);
     tcase_add_loop_test(t, a_process_that_hangs_moves_whatever_hosts_there_are, 0,
