@@ -29,6 +29,6 @@ while [ ${#logs[@]} -gt 0 ]; do
     unset "logs[$pid]"
     [ "$ended" -eq 0 ] || ! is_needless "$log" "$pid" || continue
     [ "$ended" -eq 0 ] || { status=$ended && tell "$log" "$ended"; }
-    [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || tell_again "the job waits for that rank" "${again[pid]}"
+    ! is_awaited "$log" "$ended" || tell_again "the job waits for that rank" "${again[pid]}"
 done
 exit "$status"

@@ -70,39 +70,64 @@ next_end() { # sets pid and ended
     done
 }
 
+# A worker that was killed, or asked to leave: where the job recovers it waits for that rank.
+# shellcheck disable=SC2154 # recovers is of who calls
+is_awaited() { # LOG STATUS
+    [ "$recovers" = 1 ] || return 1
+    [ "$2" -le 128 ] || return 0
+    [ "$2" -eq 5 ] && tail -n 3 "$1" | grep -q 'asked to end by signal'
+}
+
+# Workers that have registered and not left, as the scheduler's log has it: those that were started by hand, of an earlier
+# start, and of another machine, too. Of ours one that has ended is none, though the log may not say so yet.
+# shellcheck disable=SC2154 # ids are of who calls
+n_there() { # SCHEDULER'S LOG
+    local pid words=''
+    for pid in "${!ids[@]}"; do
+        [ -n "${logs[pid]:-}" ] || words+=" ${ids[pid]}:$pid"
+    done
+    sed -nE 's/.* (warning |error )?node\.(registered|lost|left|away) node="([^"]*)"(.* pid=([0-9]+) .*)?.*/\2 \3 \5/p' "$1" |
+        awk -v ended="$words " '
+            { there[$2] = $1 == "registered" && index(ended, " " $2 ":" $3 " ") == 0 }
+            END { for (id in there) n += there[id]; print n + 0 }'
+}
+
 # Until the job is over. The scheduler ends with it, with its status; but for workers that failed before they came to it,
-# it would wait MS_TOPO_TIMEOUT. Of the caller: scheduler, its pid; left, how many workers of this host have not ended;
-# logs[PID], of all of them; again[PID], what starts a worker again.
+# it would wait MS_TOPO_TIMEOUT, and nobody may be left. Of the caller: scheduler, its pid; left, how many workers of this
+# host have not ended; logs[PID], of all of them; ids[PID], the node ids of workers; again[PID], what starts one again.
 # shellcheck disable=SC2034,SC2154
-supervise() { # ELSEWHERE: 1 where another machine has workers of the job, too; sets status
-    local log was_killed elsewhere=$1 failed=0
-    local others=0 # workers of an earlier start, which go on
+supervise() { # sets status
+    local log failed=0 # status of a worker that ended badly
+    local never=0      # ... before it came to the scheduler
     status=
     while [ -z "$status" ]; do
         next_end
         log=${logs[pid]}
         unset "logs[$pid]"
         if [ "$ended" -ne 0 ] && is_needless "$log" "$pid"; then
-            others=$((others + 1))
             left=$((left - 1))
             continue
         fi
         [ "$ended" -eq 0 ] || tell "$log" "$ended"
-        [ "$pid" = "$scheduler" ] || left=$((left - 1))
-        was_killed=0 # and somebody is left who holds the training
-        [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ $((left + others + elsewhere)) -eq 0 ] || was_killed=1
         if [ "$pid" = "$scheduler" ]; then
             status=$ended
-            [ $was_killed -eq 0 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
+            [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || [ "$(n_there "$log")" -eq 0 ] ||
                 tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(command -v msschedd) >>device/scheduler.log 2>&1 &"
             continue
         fi
-        [ $was_killed -eq 0 ] || tell_again "the job waits for that rank" "${again[pid]}"
-        [ "$ended" -eq 0 ] || [ $((was_killed * elsewhere)) -eq 1 ] || failed=$ended
-        if [ "$left" -eq 0 ] && [ "$failed" -ne 0 ] && [ $others -eq 0 ]; then
+        left=$((left - 1))
+        if [ "$ended" -ne 0 ]; then
+            failed=$ended
+            grep -qE "node\.registered node=\"${ids[pid]}\" .* pid=$pid " device/scheduler.log || never=1
+            ! is_awaited "$log" "$ended" || [ "$(n_there device/scheduler.log)" -eq 0 ] ||
+                tell_again "the job waits for that rank" "${again[pid]}"
+        fi
+        if [ "$left" -eq 0 ] && [ "$failed" -ne 0 ] && { [ $never -eq 1 ] || [ "$(n_there device/scheduler.log)" -eq 0 ]; }; then
             kill "$scheduler" 2>/dev/null || true
             wait "$scheduler" || true
             status=$failed
+            [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || [ $never -eq 1 ] ||
+                echo "nobody is left who trains: a second start of this script goes on with the job, from its last checkpoint" >&2
         fi
     done
 }

@@ -279,4 +279,38 @@ ok "the command that it names brings it back to them" wait_for 60 back
 mapfile -t left < <(alive)
 kill -KILL "${left[@]}"
 wait_for 60 none_alive
+
+# each worker of one machine is lost once: who was started by hand is one of the job's
+rm -rf "$T/ours/device"
+MS_SCHED_PORT=$(free_port)
+start third env -C "$T/ours" -u MS_WORKER_NUM MSCHED_BIN="$T/programs" MS_ENABLE_RECOVERY=1 \
+    bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/recover.yaml" 2
+ok "a job on one machine saves" wait_for 120 saved
+mapfile -t workers < <(children third msworker 2)
+kill -KILL "${workers[0]}"
+ok "the script says that it waits" wait_for 60 told third "the job waits for that rank" 1
+obey third
+ok "and it goes on with what was started by hand" wait_for 120 recovered 1
+kill -TERM "${workers[1]}"
+ok "of one that was asked to leave it says so, too" wait_for 60 told third "the job waits for that rank" 2
+obey third
+ok "the last that it had started is not the last of the job" wait_for 120 recovered 2
+sched=$(children third msschedd)
+mapfile -t left < <(alive)
+for pid in "${left[@]}"; do [ "$pid" = "$sched" ] || kill -KILL "$pid"; done
+ok "nobody is left whom the script knows: it waits for its scheduler" kill -0 "$sched"
+kill -KILL "$sched"
+ok "and ends with it" status 137 reap third
+wait_for 60 none_alive
+
+# where nobody is left who trains it ends, and says what goes on with the job
+rm -rf "$T/ours/device" "$T/rec"
+MS_SCHED_PORT=$(free_port)
+again fourth
+ok "a job that recovers saves, once more" wait_for 120 saved
+mapfile -t workers < <(children fourth msworker 2)
+kill -KILL "${workers[@]}"
+ok "with the last of its workers the script ends" status 137 reap fourth
+ok "and says what goes on with the job" logged fourth "a second start of this script goes on with the job"
+ok "its scheduler ended, too" wait_for 60 none_alive
 finish
