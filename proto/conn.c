@@ -63,6 +63,18 @@ void ms_conn_resume(struct ms_conn *conn)
     }
 }
 
+/* The process at the other end is gone, and our answer to its first word met nobody: what it said
+ * behind that lies in the socket. */
+static void read_on(struct ms_conn *conn, int error)
+{
+    conn->is_deaf = 1;
+    conn->deaf_errno = error;
+    conn->is_paused = 0;                                /* for answers to go out */
+    bufferevent_disable(conn->bev, EV_READ | EV_WRITE); /* libevent has stopped to read, too */
+    ms_conn_arm_deadline(conn, conn->handshake_ms);
+    go_on(conn);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct ms_conn *conn = (struct ms_conn *)arg;
@@ -74,6 +86,10 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     }
     if (conn->state == MS_CONN_CLOSING) {
         ms_conn_end(conn, conn->code, "%s", conn->reason);
+        return;
+    }
+    if (conn->state == MS_CONN_OPEN && (what & BEV_EVENT_WRITING) != 0 && !conn->is_deaf) {
+        read_on(conn, error);
         return;
     }
     ms_conn_lost(conn, what, error);
@@ -106,7 +122,7 @@ int ms_conn_put(struct ms_conn *conn, uint16_t type, uint32_t id, const Protobuf
 {
     size_t size = ms_wire_size(msg);
     int rc = check_room(conn, size, err);
-    if (rc != MS_OK) {
+    if (rc != MS_OK || conn->is_deaf) {
         return rc;
     }
     ms_conn_spill(conn);
@@ -149,7 +165,7 @@ int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, 
     if (rc == MS_OK) {
         rc = check_room(conn, size, err);
     }
-    if (rc == MS_OK && evbuffer_add(ms_conn_queue(conn), frame, size) != 0) {
+    if (rc == MS_OK && !conn->is_deaf && evbuffer_add(ms_conn_queue(conn), frame, size) != 0) {
         rc = fail_nomem(conn, size, err);
     }
     return rc;
@@ -193,7 +209,7 @@ int ms_conn_send_shared(struct ms_conn *conn, const uint8_t *head, size_t size,
     if (rc == MS_OK) {
         rc = check_room(conn, size + shared->size, err);
     }
-    if (rc != MS_OK) {
+    if (rc != MS_OK || conn->is_deaf) {
         return rc;
     }
     struct evbuffer *frame = evbuffer_new(); /* a head without its rest must not get out */

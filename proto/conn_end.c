@@ -138,7 +138,7 @@ void ms_conn_end_orderly(struct ms_conn *conn, int code, const char *fmt, ...)
     ms_conn_spill(conn);
     conn->state = MS_CONN_CLOSING;
     bufferevent_disable(conn->bev, EV_READ);
-    if (evbuffer_get_length(bufferevent_get_output(conn->bev)) == 0) {
+    if (conn->is_deaf || evbuffer_get_length(bufferevent_get_output(conn->bev)) == 0) {
         ms_conn_finish_close(conn);
         return;
     }
@@ -170,6 +170,10 @@ void ms_conn_on_deadline(evutil_socket_t fd, short what, void *arg)
                     conn->who, seconds);
         break;
     case MS_CONN_OPEN:
+        if (conn->is_deaf) {
+            ms_conn_broke(conn, conn->deaf_errno);
+            break;
+        }
         ms_conn_end(conn, MS_E_TIMEOUT, "%s sent half a frame and not the rest within %d s",
                     conn->who, MS_FRAME_MS / 1000);
         break;

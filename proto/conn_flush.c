@@ -37,7 +37,9 @@ struct evbuffer *ms_conn_queue(struct ms_conn *conn)
 
 size_t ms_conn_unsent(const struct ms_conn *conn)
 {
-    return conn->bev != NULL ? fresh_bytes(conn) + evbuffer_get_length(output_of(conn)) : 0;
+    return conn->bev != NULL && !conn->is_deaf
+               ? fresh_bytes(conn) + evbuffer_get_length(output_of(conn))
+               : 0;
 }
 
 void ms_conn_spill(struct ms_conn *conn)
@@ -65,7 +67,8 @@ static size_t write_now(const struct ms_conn *conn, const uint8_t *bytes, size_t
 void ms_conn_flush(struct ms_conn *conn, int at_once)
 {
     size_t size = fresh_bytes(conn);
-    if (at_once && conn->state == MS_CONN_OPEN && size > 0 && size <= FLUSH_BYTES) {
+    if (at_once && conn->state == MS_CONN_OPEN && !conn->is_deaf && size > 0 &&
+        size <= FLUSH_BYTES) {
         const uint8_t *bytes = evbuffer_pullup(conn->fresh, -1); /* one record for all */
         evbuffer_drain(conn->fresh, bytes != NULL ? write_now(conn, bytes, size) : 0);
     }

@@ -274,6 +274,16 @@ static void lost_with_tls_error(struct ms_conn *conn, unsigned long tls_error)
     ms_conn_end(conn, code, "%s", text);
 }
 
+void ms_conn_broke(struct ms_conn *conn, int error)
+{
+    if (error == 0 || error == EAGAIN) {
+        ms_conn_end(conn, MS_E_CLOSED, "%s closed the connection", conn->who);
+    } else {
+        ms_conn_end(conn, MS_E_CLOSED, "the connection to %s broke: %s", conn->who,
+                    strerror(error));
+    }
+}
+
 void ms_conn_lost(struct ms_conn *conn, short what, int error)
 {
     unsigned long tls_error = take_tls_error(conn);
@@ -299,10 +309,7 @@ void ms_conn_lost(struct ms_conn *conn, short what, int error)
                         : "%s closed the connection before its Welcome: it may want TLS (a "
                           "certificate), or be shutting down",
                     conn->who);
-    } else if ((what & BEV_EVENT_EOF) != 0 || error == 0 || error == EAGAIN) {
-        ms_conn_end(conn, MS_E_CLOSED, "%s closed the connection", conn->who);
     } else {
-        ms_conn_end(conn, MS_E_CLOSED, "the connection to %s broke: %s", conn->who,
-                    strerror(error));
+        ms_conn_broke(conn, (what & BEV_EVENT_EOF) != 0 ? 0 : error);
     }
 }

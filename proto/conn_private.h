@@ -63,7 +63,9 @@ struct ms_conn {
     int is_held;                              /* may_take or may_grow said no: not reading */
     int is_grown;                             /* may_grow said yes to the frame that comes in */
     int is_partial;                           /* a frame is half in, its deadline runs */
-    int code;                                 /* of on_close */
+    int is_deaf; /* a write failed: nothing goes out any more, what came in is read to its end */
+    int deaf_errno;
+    int code; /* of on_close */
     char reason[MS_ERR_TEXT_MAX];
     int refusal_code; /* of an Error frame that was the last frame so far; 0: none */
     char refusal[MS_ERR_TEXT_MAX];
@@ -120,5 +122,7 @@ void ms_conn_note_refusal(struct ms_conn *conn, const struct ms_wire_header *hea
                           const uint8_t *bytes);
 /* The stream broke or ended (error: errno or 0): finds words and ends the connection. */
 void ms_conn_lost(struct ms_conn *conn, short what, int error);
+/* It is closed, or broke for that errno. */
+void ms_conn_broke(struct ms_conn *conn, int error);
 
 #endif

@@ -142,7 +142,8 @@ static int next_frame(struct ms_conn *conn, struct evbuffer *input, struct ms_wi
  * the peer is held against it. */
 static void watch_partial(struct ms_conn *conn, int is_partial)
 {
-    if (!conn->is_server || conn->state != MS_CONN_OPEN || is_partial == conn->is_partial) {
+    if (!conn->is_server || conn->state != MS_CONN_OPEN || conn->is_deaf ||
+        is_partial == conn->is_partial) {
         return;
     }
     conn->is_partial = is_partial;

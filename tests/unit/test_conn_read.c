@@ -116,6 +116,95 @@ START_TEST(a_handshake_that_goes_on_is_seen_to)
 }
 END_TEST
 
+/* ---- what lies there when the peer is gone ---- */
+
+enum { WORDS = 1000 };
+
+static int may_take_now;
+
+static int may_take(void *arg)
+{
+    (void)arg;
+    return may_take_now;
+}
+
+static void answer(struct end *end, const struct ms_wire_header *head)
+{
+    ck_assert_uint_eq(head->id, (uint32_t)end->frames); /* in order, each once */
+    send_ok(end->conn, head->id, "heard");
+    ms_conn_flush(end->conn, 1);
+}
+
+/* As with a server that hangs meanwhile: more than it reads at once, and the answer to the first
+ * word finds nobody. */
+static void check_last_words(struct world *w)
+{
+    may_take_now = 0;
+    w->server.may_take = may_take;
+    w->server.is_flushed = 1;
+    dial(w);
+    run_until(w, &w->self.opened);
+    run_until(w, &w->ends[0].opened);
+    w->ends[0].on_frame = answer;
+    for (uint32_t i = 1; i <= WORDS; i++) {
+        send_ok(w->self.conn, i, "a word");
+    }
+    while (ms_conn_unsent(w->self.conn) > 0) {
+        event_base_loop(w->base, EVLOOP_ONCE);
+    }
+    ms_conn_destroy(w->self.conn);
+    w->self.conn = NULL;
+
+    may_take_now = 1;
+    ms_conn_resume(w->ends[0].conn);
+    run_until(w, &w->ends[0].closed);
+
+    ck_assert_int_eq(w->ends[0].frames, WORDS);
+    ck_assert_int_eq(w->ends[0].code, MS_E_CLOSED);
+    ck_contains(w->ends[0].reason, "closed the connection");
+    world_fini(w);
+}
+
+START_TEST(words_of_a_peer_that_is_gone_are_heard_to_the_last)
+{
+    struct world w;
+    world_init(&w, "127.0.0.1:0");
+    check_last_words(&w);
+}
+END_TEST
+
+START_TEST(words_of_a_peer_that_is_gone_are_heard_over_tls_too)
+{
+    struct world w;
+    world_init_tls(&w, MS_ROLE_WORKER);
+    check_last_words(&w);
+}
+END_TEST
+
+/* It takes nothing any more, says nothing, and does not close. */
+START_TEST(a_peer_that_hears_nothing_and_stays_is_given_up)
+{
+    struct world w;
+    world_init(&w, "127.0.0.1:0");
+    w.server.handshake_ms = 200;
+    int fd = raw_connect(&w);
+    raw_hello(fd);
+    run_until(&w, &w.ends[0].opened);
+    struct ms_conn *conn = w.ends[0].conn;
+    int ours = bufferevent_getfd(conn->bev);
+    ck_assert_int_eq(shutdown(ours, SHUT_WR), 0); /* so that a write fails */
+    send_ok(conn, 1, "to nobody");
+    run_until(&w, &conn->is_deaf);
+    send_ok(conn, 2, "nor this");
+
+    run_until(&w, &w.ends[0].closed);
+
+    ck_contains(w.ends[0].reason, "broke: Broken pipe");
+    close(fd);
+    world_fini(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("conn_read");
@@ -124,6 +213,9 @@ int main(void)
     tcase_add_test(tcase, half_a_large_frame_keeps_its_deadline_while_answers_are_not_read);
     tcase_add_test(tcase, a_handshake_that_comes_byte_by_byte_is_one_step);
     tcase_add_test(tcase, a_handshake_that_goes_on_is_seen_to);
+    tcase_add_test(tcase, words_of_a_peer_that_is_gone_are_heard_to_the_last);
+    tcase_add_test(tcase, words_of_a_peer_that_is_gone_are_heard_over_tls_too);
+    tcase_add_test(tcase, a_peer_that_hears_nothing_and_stays_is_given_up);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
