@@ -30,6 +30,8 @@ void run_take(struct run *run, uint32_t rank, const struct node *node)
     if (member->incarnation != node->info.incarnation) {
         member->steps = 0; /* of the one before it; what it has it says when it is ready */
         member->step = 0;
+        member->ready_in = 0;
+        run->told_ms = rank == 0 ? 0 : run->told_ms;
     }
     ms_text_copy(member->node_id, sizeof(member->node_id), node->info.node_id);
     member->incarnation = node->info.incarnation;

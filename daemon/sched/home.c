@@ -52,10 +52,22 @@ void home_note(struct sched *s, struct run *run, const struct node *at, uint64_t
     run->home.is_guess = false;
 }
 
+/* Of a rank 0 that trained. What it said since we stood still says where a checkpoint is; but what
+ * we read at once lay there before. */
+static bool may_have_saved(const struct sched *s, const struct run *run)
+{
+    const struct member *first = &run->members[0];
+    const int64_t stood_until_ms = s->stood_still_until_ms > 0 /* ever */
+                                       ? s->stood_still_until_ms - s->cfg.lease_ms
+                                       : 0;
+    return first->unheard || (first->state == RANK_MISSING && first->has_state &&
+                              run->told_ms < stood_until_ms + (int64_t)heartbeat_ms(s));
+}
+
 void home_loses(struct sched *s, struct run *run, uint32_t rank)
 {
     const struct member *member = &run->members[rank];
-    const bool is_first = rank == 0 && (member->unheard || member->state == RANK_MISSING);
+    const bool is_first = rank == 0 && may_have_saved(s, run);
     if (is_first && run->job->has_home && s->mode->places_anew && run->home.step == 0) {
         ms_text_copy(run->home.node_id, sizeof(run->home.node_id), member->node_id);
         ms_text_copy(run->home.principal, sizeof(run->home.principal), member->principal);
@@ -139,13 +151,11 @@ bool home_is_tried(struct sched *s, const struct run *run, uint32_t rank, bool i
 
 void home_start(struct sched *s, struct run *run, uint64_t step)
 {
-    if (run->home.step > 0 && step == 0) {
+    if (run->home.step > 0 && step == 0 && !run->home.is_guess) {
         emit_log(s, MS_LOG_WARNING,
-                 "job.checkpoints_given_up job=%llu node=%s%s: no rank could read them",
+                 "job.checkpoints_given_up job=%llu node=%s step=%llu: no rank could read them",
                  (unsigned long long)run->job->id, emit_quote(s, run->home.node_id),
-                 run->home.is_guess
-                     ? ""
-                     : emit_text(s, " step=%llu", (unsigned long long)run->home.step));
+                 (unsigned long long)run->home.step);
     }
     run->home.step = run->home.is_guess ? 0 : run->home.step;
     run->home.is_guess = false;

@@ -126,6 +126,8 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     struct mend *mend = run_mend(run, rank);
     budget_keep(run, rank);
     mend->before.may_be_away = has(fault, BLAMES_HOST);
+    mend->before.held =
+        has(fault, BLAMES_HOST) && (run->members[rank].has_state || run->members[rank].has_plan);
     mend->before.blame = 0;
     mend->is_over = has(fault, IS_FINAL);
     free(mend->last);
@@ -160,6 +162,7 @@ static void arm_round(struct sched *s, struct run *run)
                                 run->wants_until_ms,
                                 run->spare_ms,
                                 run->lost_ms + MS_CANCEL_GRACE_MS,
+                                run->home_ms + s->cfg.lease_ms,
                                 home_until_ms(s, run)};
     int64_t next_ms = INT64_MAX;
     for (size_t i = 0; i < MS_ARRAY_SIZE(times_ms); i++) {
@@ -506,6 +509,25 @@ void recover_expect(struct sched *s)
     }
 }
 
+/* Its node has no other process yet, so what ended may be its connection alone. */
+static bool may_live(const struct sched *s, const struct run *run, uint32_t rank)
+{
+    const struct node *node = node_find(s, run->members[rank].node_id);
+    return run->members[rank].hold == NULL && run->mends[rank].before.held &&
+           (node == NULL || node->conn == NULL);
+}
+
+uint32_t recover_awaited(const struct sched *s, const struct run *run)
+{
+    const bool may = s->mode->places_anew && s->now.mono_ms < run->home_ms + s->cfg.lease_ms &&
+                     run->mends != NULL && !run_is_held_beside(run, MS_WORKERS_MAX);
+    uint32_t rank = 0;
+    while (may && rank < run->job->workers && !may_live(s, run, rank)) {
+        rank++;
+    }
+    return may && rank < run->job->workers ? rank : MS_WORKERS_MAX;
+}
+
 /* Of these no more in a turn than the room that was seen. */
 static bool is_next_turns(const struct sched *s)
 {
@@ -525,7 +547,8 @@ bool recover_settle(struct sched *s)
         struct job *job = run->job;
         at = at->next;
         if (!all_hear(run) || formers_are_awaited(s, run) || s->now.mono_ms < run->again_ms ||
-            home_is_saving(s, run) || !recover_has_disk(s, run)) {
+            home_is_saving(s, run) || recover_awaited(s, run) < MS_WORKERS_MAX ||
+            !recover_has_disk(s, run)) {
             continue;
         }
         if (is_next_turns(s)) {

@@ -289,6 +289,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     }
     struct run *run = hold->job->run;
     const bool is_again = msg->step < run->told; /* after a reconnect, or a round */
+    run->told_ms = hold->rank == 0 ? s->now.mono_ms : run->told_ms;
     struct progress progress;
     progress_take(&progress, msg);
     if (!is_again) {

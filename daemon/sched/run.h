@@ -96,6 +96,7 @@ struct mend {
     uint32_t n_missed;    /* of them: not reached, while another idle node was left; or at home */
     struct {              /* before the last loss */
         bool may_be_away; /* its process, which may not have ended */
+        bool held;        /* ... and held the state */
         struct losses since, wall;
         uint32_t n_lost_now, n_unready, n_missed;
         uint64_t blame; /* of its host, with the loss; 0: of none */
@@ -173,6 +174,7 @@ struct run {
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
+    int64_t told_ms; /* the process that has rank 0 told of a step, the last time; 0: not yet */
     uint64_t told; /* rank 0 has told of this step, or goes on behind it: what is of an earlier one
                     * it tells again */
     struct progress *evals; /* by epoch */

@@ -182,6 +182,7 @@ static void job_reload(struct model *m, struct m_job *job)
     }
     job->missing_since = SIM_NEVER;
     job->furthest = job->told = 0;
+    job->told_at = SIM_NEVER;
     job->went_on = false;
     job->round_due = job->stands = row->state == JOB_RECOVERING && !job->cancelled;
     job->kept[0] = '\0';

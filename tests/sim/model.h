@@ -119,6 +119,7 @@ struct m_rank {
     uint8_t ready_digest[MS_STATE_DIGEST_LEN];
     bool away; /* vacant, and perhaps its process comes back: that loss is none of these yet */
     bool away_unready;                           /* ... and it was none of the ready ones */
+    bool held_away;                              /* ... and held the state */
     uint32_t missed_before, missed_least_before; /* ... and these */
     uint32_t losses, losses_now;                 /* without a step; since the job last started */
     bool lost_in_round;                          /* it did not start since */
@@ -253,7 +254,8 @@ struct m_job {
     bool home_guess;                 /* ... or may be */
     int64_t home_at, home_stretch;   /* mono: nothing was lost since */
     int64_t home_late_at;            /* ... at the latest: who kept the state */
-    bool awaited_home, needs_home;   /* as the round under way began */
+    int64_t told_at; /* mono: the process that has rank 0 told of a step; SIM_NEVER: not yet */
+    bool awaited_home, needs_home;       /* as the round under way began */
     int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
     int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
@@ -514,6 +516,7 @@ void m_home_guess(const struct model *m, struct m_job *job); /* rank 0 did not c
 bool m_is_at_home(const struct m_job *job, const struct m_node *node);
 bool m_state_is_held(const struct model *m, const struct m_job *job); /* or is read by a rank */
 /* One rank is for who is there; perhaps: a timer may not have been heard yet. */
+bool m_awaits_holder(const struct model *m, const struct m_job *job, bool perhaps);
 bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps);
 /* Nobody else holds the state, and it is there (is_link: or another rank, which it may not reach):
  * it may end before it is ready as often as it likes. */

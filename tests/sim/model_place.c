@@ -577,6 +577,7 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
     job->not_before = job->stood_at = job->wants_until = 0;
     job->rounds = 0;
     job->furthest = job->told = 0;
+    job->told_at = SIM_NEVER;
     job->n_ranks = job->workers;
     job->members_dropped = false;
     free(job->ranks);

@@ -213,6 +213,16 @@ bool m_may_be_blamed(const struct m_job *job, uint32_t rank)
 /* ---- a rank is lost -----------------------------------------------------------------------------
  */
 
+/* Of a rank 0 that nobody heard of since we stood still, or since our start. */
+static bool may_have_saved(const struct model *m, const struct m_job *job)
+{
+    const struct m_rank *r = &job->ranks[0];
+    const int64_t stood_until = m->away_until - m->lease_ms;
+    const bool has_told = job->told_at != SIM_NEVER &&
+                          job->told_at >= stood_until + m->lease_ms / MS_HEARTBEATS_PER_LEASE;
+    return r->unknown || ((r->missing || r->was_missing) && r->has_state && !has_told);
+}
+
 void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here)
 {
     struct m_node *node = m_node_find(m, r->node);
@@ -226,7 +236,7 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
             node->hold = (struct m_hold){0};
         }
     }
-    if (r == job->ranks && (r->unknown || r->missing || r->was_missing)) {
+    if (r == job->ranks && may_have_saved(m, job)) {
         m_home_guess(m, job);
     }
     r->vacant = true;
@@ -421,6 +431,7 @@ static bool has_untried(const struct model *m, const struct m_job *job, const st
 static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enum m_fault fault)
 {
     r->away = fault == M_LOST;
+    r->held_away = r->away && (r->has_state || r->has_plan);
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
         const bool is_link = fault == M_COMPLAINT;
@@ -671,7 +682,7 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     if (!job->recovery || row->state != job->state || !job->round_due ||
         row->generation <= m->generation || m->draining || m->w->disk.spent ||
         m_formers_are_awaited(m, job, false) || m_saves_at_home(m, job, false) ||
-        m->mono < job->again_at) {
+        m_awaits_holder(m, job, false) || m->mono < job->again_at) {
         sim_fail(m->w, "model: job %llu, %s in generation %llu, is assigned anew in %llu",
                  (ull)job->id, sched_job_state_name(job->state), (ull)job->generation,
                  (ull)row->generation);
@@ -855,6 +866,10 @@ static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_nod
     memcpy(r->host, node->host_name, sizeof(r->host));
     r->step = r->incarnation == node->incarnation ? r->step : 0; /* of the one before it */
     r->steps = r->incarnation == node->incarnation ? r->steps : 0;
+    if (r->incarnation != node->incarnation) {
+        r->ready_in = 0;
+        job->told_at = rank == 0 ? SIM_NEVER : job->told_at;
+    }
     r->incarnation = node->incarnation;
     r->pid = node->pid;
     r->vacant = false;
@@ -979,7 +994,7 @@ static const char *round_is_late(const struct model *m, const struct m_job *job)
     const int64_t at = job->not_before + m->stretch - job->not_before_stretch + LATE_MS;
     if (m->draining || may_lack_room(m) || m->turn_is_full || !job->round_due || m->fresh ||
         m_formers_are_awaited(m, job, true) || m_saves_at_home(m, job, true) ||
-        is_about_to_try(m, job)) {
+        m_awaits_holder(m, job, true) || is_about_to_try(m, job)) {
         return NULL;
     }
     const bool has_pause = /* it is no pause of nothing */

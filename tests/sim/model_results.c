@@ -88,6 +88,7 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
     if (r == NULL || job->state != JOB_RUNNING) {
         return;
     }
+    job->told_at = r == job->ranks ? m->mono : job->told_at;
     if (msg->step < job->told) {
         told_again(m, job, msg);
         return;

@@ -384,6 +384,17 @@ static inline void fix_beat(uint64_t conn)
     fix_say(conn, MS_MSG_HEARTBEAT, &msg.base);
 }
 
+/* So long a process is waited for that held the state, and whose connection ended. */
+static inline void fix_lease_passes(const uint64_t *beating, size_t n)
+{
+    for (int half = 0; half < 2; half++) {
+        for (size_t i = 0; i < n; i++) {
+            fix_beat(beating[i]);
+        }
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+}
+
 /* As the database gives it back. */
 static inline struct sched_event_row fix_event(uint64_t seq, const char *kind, uint64_t job,
                                                const char *principal)

@@ -248,6 +248,33 @@ START_TEST(the_time_to_reach_a_scheduler_is_not_that_of_its_answer)
 }
 END_TEST
 
+/* ... and one that ends the connection each time is no reason to wait for one more answer. */
+START_TEST(a_scheduler_that_takes_one_register_after_the_other_is_not_waited_for)
+{
+    struct desk desk;
+    struct agent_order order;
+    desk_open(&desk);
+    desk.mute = 1;
+    struct agent_config cfg = config_for(desk.address);
+    cfg.connect_timeout_ms = 100;
+    cfg.register_ms = 1500;
+    struct agent *agent = start_with(&cfg);
+    int is_over = 0;
+    for (int i = 0; !is_over && i < 30; i++) { /* each time well before its answer is due */
+        const int n = desk.n_registers;
+        until(&desk, (is_over = take_order(&order, 0)) != 0 || desk.n_registers > n);
+        const int64_t begun_ms = ms_mono_ms();
+        until(&desk, is_over || ms_mono_ms() - begun_ms > 500);
+        ms_conn_destroy(desk.conn);
+        desk.conn = NULL;
+    }
+    ck_assert_int_eq(is_over, 1);
+    ck_assert_int_eq(order.kind, AGENT_LOST);
+    agent_destroy(agent);
+    desk_shut(&desk);
+}
+END_TEST
+
 START_TEST(a_scheduler_that_dies_in_the_handshake_is_tried_again)
 {
     struct desk desk;
@@ -615,6 +642,7 @@ int main(void)
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);
     tcase_add_test(tc, a_process_that_is_held_says_once_what_it_waits_for);
     tcase_add_test(tc, the_time_to_reach_a_scheduler_is_not_that_of_its_answer);
+    tcase_add_test(tc, a_scheduler_that_takes_one_register_after_the_other_is_not_waited_for);
     tcase_add_test(tc, a_scheduler_that_dies_in_the_handshake_is_tried_again);
     tcase_add_test(tc, a_refusal_is_final_and_its_text_arrives);
     tcase_add_test(tc, what_a_scheduler_says_forges_nothing_in_the_log);

@@ -143,6 +143,72 @@ START_TEST(a_newcomer_that_is_cut_off_has_not_stumbled)
 }
 END_TEST
 
+/* A connection alone was reset: no idle node begins the training anew while its process may live.
+ */
+START_TEST(who_alone_holds_the_state_has_a_lease_to_come_back)
+{
+    running(1);
+    progress(1, 41);
+    const uint64_t spare = fix_register("w9", 9);
+    fix_close(conns[0]);
+    fix_job_is(1, "RECOVERING", "waits for node w0: no process holds the state any more, but");
+    fix_beat(spare);
+    fix_pass(FIX_LEASE_MS - 1);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+
+    conns[0] = come_back(0, 1, 1, 1, 41);
+
+    assigned(0, 2);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    all_ready_at(2, 1, 41);
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+/* ... all of them at once, as where a firewall starts anew; the first that is back has all. */
+START_TEST(the_first_that_is_back_holds_it_for_all)
+{
+    running(2);
+    progress(1, 41);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    conns[0] = fix_register("w8", 8);
+    fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+
+    conns[1] = come_back(1, 2, 1, 1, 41);
+
+    assigned(0, 2);
+    assigned(1, 2);
+}
+END_TEST
+
+/* Its node has another one: it has ended, and nobody is waited for. */
+START_TEST(whose_node_has_its_next_process_is_not_waited_for)
+{
+    running(1);
+    progress(1, 41);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 31);
+    assigned(0, 2);
+}
+END_TEST
+
+/* It held nothing: who was lost before it has his time, and no more. */
+START_TEST(a_newcomer_that_is_lost_is_not_waited_for)
+{
+    running(1);
+    progress(1, 41);
+    uint64_t spares[] = {fix_register("w8", 8), fix_register("w9", 9)};
+    fix_close(conns[0]);
+    fix_lease_passes(spares, 2);
+    const bool is_first = fix_heard(spares[0], MS_MSG_ASSIGN) != NULL;
+    ck_assert(is_first || fix_heard(spares[1], MS_MSG_ASSIGN) != NULL);
+    fix_close(spares[!is_first]);
+    ck_assert_ptr_nonnull(fix_heard(spares[is_first], MS_MSG_ASSIGN));
+}
+END_TEST
+
 /* It was ready once, failed in generation 2 while it was away, and began anew: it has no plan. */
 START_TEST(who_may_have_begun_anew_hears_its_plan_again)
 {
@@ -166,7 +232,30 @@ START_TEST(who_has_its_rank_again_hears_its_plan_again)
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
     const uint64_t spare = fix_register("w9", 9);
     fix_close(conns[0]);
+    fix_lease_passes(&spare, 1);
     ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    conns[0] = come_back(0, 1, 1, 2, 0);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_PLAN));
+}
+END_TEST
+
+/* ... or it had it twice, and the other one was ready for it in between: that says nothing of it.
+ */
+START_TEST(what_another_one_was_ready_for_it_may_not_have_heard)
+{
+    running(2);
+    fix_close(conns[0]);
+    conns[0] = come_back(0, 1, 1, 1, 0);
+    const uint64_t spare = fix_register("w9", 9);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    conns[0] = spare;
+    ready_at(3, 0, 0);
+    const uint64_t first = come_back(0, 1, 1, 2, 0);
+    fix_close(spare);
+    ck_assert_ptr_nonnull(fix_heard(first, MS_MSG_ASSIGN));
+    fix_close(first); /* before it read that */
     conns[0] = come_back(0, 1, 1, 2, 0);
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_PLAN));
@@ -367,7 +456,12 @@ int main(void)
     tcase_add_test(t, a_step_that_is_told_of_meanwhile_counts);
     tcase_add_test(t, a_newcomer_that_is_cut_off_has_not_stumbled);
     tcase_add_test(t, who_may_have_begun_anew_hears_its_plan_again);
+    tcase_add_test(t, who_alone_holds_the_state_has_a_lease_to_come_back);
+    tcase_add_test(t, the_first_that_is_back_holds_it_for_all);
+    tcase_add_test(t, whose_node_has_its_next_process_is_not_waited_for);
+    tcase_add_test(t, a_newcomer_that_is_lost_is_not_waited_for);
     tcase_add_test(t, who_has_its_rank_again_hears_its_plan_again);
+    tcase_add_test(t, what_another_one_was_ready_for_it_may_not_have_heard);
     tcase_add_test(t, who_is_given_up_for_a_complaint_is_not_excused);
     suite_add_tcase(suite, t);
 

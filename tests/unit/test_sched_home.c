@@ -128,6 +128,7 @@ START_TEST(where_any_node_has_them_any_node_is_as_good)
         "{\"name\":\"\\\"checkpoint\\\":{\\\"directory\\\":\\\"c\\\"}\"}"};
     const uint64_t spare = running_with(specs[_i], 1);
     fix_close(conns[0]);
+    fix_lease_passes(&spare, 1);
     conns[0] = spare;
     (void)assigned(0, 2);
 }
@@ -180,6 +181,7 @@ START_TEST(a_rank_that_it_had_since_is_not_waited_for_twice)
     fix_close(conns[0]);
     fix_close(conns[1]); /* rank 0 is the spare's */
     conns[1] = fix_register("w0", 11);
+    fix_lease_passes((uint64_t[]){spare, conns[1]}, 2); /* for who had rank 1 */
     (void)assigned(1, 3);
     fix_close(conns[1]);
     fix_close(spare);
@@ -334,6 +336,7 @@ START_TEST(a_job_without_one_goes_to_any_node)
     runs_in(0, here, 1, 50, 0);
     const uint64_t spare = fix_register("spare", 90);
     fix_close(conns[0]);
+    fix_lease_passes(&spare, 1);
     conns[0] = spare;
     (void)assigned(0, 2);
 }
@@ -358,10 +361,13 @@ END_TEST
 START_TEST(a_node_with_the_same_folder_is_as_good)
 {
     runs_in(7, here, 1, 250, 200);
-    (void)node_in("other", 2, 8);
-    const uint64_t slot = node_in("slot", 3, 7);
+    const uint64_t idle[] = {node_in("other", 2, 8), node_in("slot", 3, 7)};
     fix_close(conns[0]);
-    conns[0] = slot;
+    fix_job_is(1, "RECOVERING",
+               "waits for node w0: no process holds the state any more, but its own may, for only "
+               "its connection is known to have ended. In 10 s others take its place. ");
+    fix_lease_passes(idle, 2);
+    conns[0] = idle[1];
     (void)assigned(0, 2);
 }
 END_TEST
@@ -400,6 +406,7 @@ START_TEST(one_that_was_given_up_is_not_waited_for_again)
     saves(2, 50, 0);
     fix_close(spare);
     conns[0] = fix_register("third", 91);
+    fix_lease_passes(conns, 1);
     (void)assigned(0, 3);
 }
 END_TEST
@@ -604,6 +611,7 @@ START_TEST(of_two_jobs_with_one_folder_the_first_has_all_of_its_nodes)
 
     conns[1] = node_in("s2", 32, 7);
 
+    fix_lease_passes(conns, 2);
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
     ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
     ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
@@ -855,7 +863,77 @@ START_TEST(or_where_they_may_be)
     const Ms__Assign *assign = fix_heard(spare, MS_MSG_ASSIGN);
     conns[0] = spare;
     all_ready_at(assign->generation, 1, 0);
-    ck_assert(fix_logged("job.checkpoints_given_up job=1 node=\"w0\": no rank could read them"));
+    ck_assert(!fix_logged("job.checkpoints_given_up")); /* none was known of */
+}
+END_TEST
+
+/* It stood still; but rank 0 has told since that it has none, or never trained. */
+START_TEST(who_said_since_that_there_is_none_is_not_guessed)
+{
+    runs_in(0, here, 1, 50, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    fix_beat(conns[0]);
+    fix_beat(spare);
+    if (_i == 1) { /* what lay there before says nothing */
+        saves(1, 60, 0);
+    }
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conns[0]);
+    if (_i == 0) {
+        saves(1, 70, 0);
+    }
+    fix_close(conns[0]);
+    fix_lease_passes(&spare, 1);
+    fix_beat(spare);
+    fix_pass(1000);
+    const Ms__JobInfo *job = fix_show(1);
+    ck_assert_int_eq(strstr(job->reason, "may have saved") != NULL, _i == 1);
+}
+END_TEST
+
+/* ... by the process that has the rank now. */
+START_TEST(what_the_process_before_it_said_is_not_its_word)
+{
+    runs_in(0, here, 2, 50, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    fix_beat(conns[1]);
+    fix_beat(spare);
+    fix_pass(FIX_LEASE_MS / 4);
+    saves(1, 60, 0);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w0", 31);
+    const Ms__Assign *assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    all_ready_at(assign->generation, 2, 60);
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    for (int i = 0; i < 3; i++) {
+        fix_lease_passes(&spare, 1);
+    }
+    fix_job_is(1, "RECOVERING", "waits for node w0, where rank 0 was");
+}
+END_TEST
+
+START_TEST(one_that_never_trained_is_not_guessed)
+{
+    runs_in(0, here, 1, 50, 0);
+    uint64_t spares[] = {fix_register("s1", 90), fix_register("s2", 91)};
+    fix_close(conns[0]);
+    fix_lease_passes(spares, 2);
+    const bool is_first = fix_heard(spares[0], MS_MSG_ASSIGN) != NULL;
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    fix_close(spares[!is_first]); /* it is away */
+    fix_beat(spares[is_first]);
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(spares[is_first]);
+    fix_pass(FIX_LEASE_MS / 2);
+    ck_assert_ptr_nonnull(fix_heard(spares[is_first], MS_MSG_ASSIGN));
 }
 END_TEST
 
@@ -959,6 +1037,7 @@ START_TEST(a_guess_is_over_when_they_train)
     ck_assert_ptr_nonnull(assign);
     all_ready_at(assign->generation, 1, _i == 0 ? 0 : 120);
     fix_close(conns[0]);
+    fix_lease_passes(&spare, 1);
     ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
 }
 END_TEST
@@ -1077,6 +1156,9 @@ int main(void)
     tcase_add_test(t, nor_who_is_there_instead);
     tcase_add_test(t, who_keeps_the_state_of_rank_0_tells_of_its_own);
     tcase_add_loop_test(t, a_guess_is_over_when_they_train, 0, 2);
+    tcase_add_loop_test(t, who_said_since_that_there_is_none_is_not_guessed, 0, 2);
+    tcase_add_test(t, what_the_process_before_it_said_is_not_its_word);
+    tcase_add_test(t, one_that_never_trained_is_not_guessed);
     tcase_add_test(t, of_two_with_the_same_step_the_one_that_is_told_of_last_is_there);
     tcase_add_test(t, it_is_told_of_between_two_steps);
     tcase_add_test(t, it_is_told_of_with_a_step_while_others_are_waited_for);

@@ -497,6 +497,7 @@ START_TEST(who_comes_back_with_more_has_the_rank_of_one_that_began_anew)
     uint64_t spares[] = {node_on("s", 9, "c"), node_on("t", 10, "d")};
     fix_close(conns[0]);
     fix_close(conns[1]);
+    fix_lease_passes(spares, 2);
     const Ms__Assign *msg = fix_heard(spares[1], MS_MSG_ASSIGN);
     ck_assert_ptr_nonnull(msg);
     const uint64_t first = spares[msg->rank == 0];

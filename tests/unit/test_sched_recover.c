@@ -327,7 +327,7 @@ START_TEST(all_ranks_may_be_lost_at_once)
     running(2);
     fix_close(conns[0]);
     fix_close(conns[1]);
-    fix_job_is(1, "RECOVERING", "take ranks 0 1");
+    fix_job_is(1, "RECOVERING", "waits for node w0: no process holds the state any more, but");
 
     conns[0] = fix_register("w0", 11);
     conns[1] = fix_register("w1", 12);
@@ -412,6 +412,8 @@ START_TEST(jobs_that_wait_let_a_lost_rank_be_taken_first)
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
     fix_job_is(2, "QUEUED", "waits behind a job that lost ranks");
     conns[1] = fix_register("w9", 12);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_lease_passes(conns, 2);
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
 }
 END_TEST

@@ -320,7 +320,8 @@ START_TEST(each_node_gets_its_own_rank_back)
     fix_close(conns[1]);
     conns[1] = node_on("w1", 12, "h1");
     uint64_t spare = node_on("w7", 7, "h2");
-    node_on("w8", 8, "h1"); /* near to rank 1, which needs nobody */
+    uint64_t near = node_on("w8", 8, "h1"); /* to rank 1, which needs nobody */
+    fix_lease_passes((uint64_t[]){conns[1], spare, near}, 3);
     sched_refuse_writes(fix.s, "", 1);
 
     fix_time();

@@ -293,7 +293,7 @@ START_TEST(the_last_one_that_has_the_weights_is_lost_as_after_any_step)
         fix_close(conns[rank]);
         ck_assert_int_eq(n_events(rank < 2 ? "job.rank_gone" : "job.rank_lost"), 1);
     }
-    fix_job_is(1, "RECOVERING", "waits for a node to take ranks 0 1 2");
+    fix_job_is(1, "RECOVERING", "waits for node w0: no process holds the state any more");
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         char id[8];
         snprintf(id, sizeof(id), "w%u", rank);
