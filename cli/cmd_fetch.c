@@ -138,7 +138,7 @@ static int check_weights(struct fetch_run *run, const struct fetch_result *got, 
 }
 
 /* Those of steps that another node wrote, or for which its disk had no room, are not in the file:
- * of what came that is no failure, and a word. */
+ * of what came that is no failure, and a word. Of a job that runs, as far as the file goes. */
 static void check_metrics(struct fetch_run *run)
 {
     char path[64 + DOWNLOAD_NAME_MAX];
@@ -149,20 +149,21 @@ static void check_metrics(struct fetch_run *run)
     struct cli_metrics metrics;
     uint64_t first = 0;
     snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", run->dir_fd, run->name);
-    if (run->steps == 0 || cli_metrics_read(path, &metrics, NULL) != MS_OK) {
+    if (cli_metrics_read(path, &metrics, NULL) != MS_OK) {
         return;
     }
+    const uint64_t steps = run->steps > 0 ? run->steps : metrics.last_step;
     uint64_t n = run->resumes ? 0 : cli_metrics_lacks(&metrics, 1, &first);
-    if (metrics.last_step > 0 && metrics.last_step < run->steps) {
+    if (metrics.last_step > 0 && metrics.last_step < steps) {
         first = n > 0 ? first : metrics.last_step + 1;
-        n += run->steps - metrics.last_step;
+        n += steps - metrics.last_step;
     }
     cli_metrics_free(&metrics);
     if (n > 0) {
         snprintf(text, sizeof(text),
                  "%.120s/%s has no line of %s of %s steps, the first is %s: another node wrote "
                  "them, its disk had no room, or it was ended before",
-                 run->dir, run->name, cli_format_count(a, n), cli_format_count(b, run->steps),
+                 run->dir, run->name, cli_format_count(a, n), cli_format_count(b, steps),
                  cli_format_count(c, first));
         tell_bad(run, MS_OK, text, 0);
     }

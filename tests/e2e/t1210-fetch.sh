@@ -159,6 +159,9 @@ before=$(stat -c %s "$T/live/metrics.jsonl")
 ok "without them it is no success" status 4 "$MSCTL" -s "unix:$T/run/scheduler.sock" fetch -o "$T/live" 1
 ok "but the metrics that are there grow" bash -c '[ "$(stat -c %s "$1")" -gt "$3" ] && head -c "$(stat -c %s "$1")" "$2" | cmp - "$1"' - \
     "$T/live/metrics.jsonl" "$T/run/metrics.jsonl" "$before"
+sed -i '/"step": *2[,}]/d; /"step":2[,}]/d' "$T/run/metrics.jsonl"
+ok "a line that it lacks is said while it runs, too" says "metrics.jsonl has no line of 1 of " \
+    "$MSCTL" -s "unix:$T/run/scheduler.sock" fetch --only metrics -o "$T/holed" 1
 ok "it ends with Ctrl-C" status 130 stop run INT
 
 # ---- TLS switched off in so many words
