@@ -128,6 +128,7 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     mend->before.may_be_away = has(fault, BLAMES_HOST);
     mend->before.held =
         has(fault, BLAMES_HOST) && (run->members[rank].has_state || run->members[rank].has_plan);
+    mend->before.lost_ms = s->now.mono_ms;
     mend->before.blame = 0;
     mend->is_over = has(fault, IS_FINAL);
     free(mend->last);
@@ -152,9 +153,38 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     }
 }
 
+/* Its end was not seen: what ended may be its connection alone, and its node has no other one. */
+static bool may_live(const struct sched *s, const struct run *run, uint32_t rank)
+{
+    const struct node *node = node_find(s, run->members[rank].node_id);
+    return run->members[rank].hold == NULL && run->mends[rank].before.held &&
+           (node == NULL || node->conn == NULL);
+}
+
+uint32_t recover_awaited(const struct sched *s, const struct run *run, int64_t *ret_until_ms)
+{
+    const int64_t bound_ms = ready_bound_ms(s);
+    const int64_t wait_ms =
+        bound_ms >= 0 && bound_ms / 2 < s->cfg.lease_ms ? bound_ms / 2 : s->cfg.lease_ms;
+    const bool may =
+        s->mode->places_anew && run->mends != NULL && !run_is_held_beside(run, MS_WORKERS_MAX);
+    uint32_t last = MS_WORKERS_MAX;
+    *ret_until_ms = s->now.mono_ms;
+    for (uint32_t rank = 0; may && rank < run->job->workers; rank++) {
+        const int64_t until_ms = run->mends[rank].before.lost_ms + wait_ms;
+        if (until_ms > *ret_until_ms && may_live(s, run, rank)) {
+            *ret_until_ms = until_ms;
+            last = rank;
+        }
+    }
+    return last;
+}
+
 /* At the next time from which on it may begin, or others may have the idle nodes. */
 static void arm_round(struct sched *s, struct run *run)
 {
+    int64_t awaited_ms = 0;
+    (void)recover_awaited(s, run, &awaited_ms);
     const int64_t times_ms[] = {run->again_ms,
                                 run->stumbled_until_ms,
                                 run->not_back_ms,
@@ -162,7 +192,7 @@ static void arm_round(struct sched *s, struct run *run)
                                 run->wants_until_ms,
                                 run->spare_ms,
                                 run->lost_ms + MS_CANCEL_GRACE_MS,
-                                run->home_ms + s->cfg.lease_ms,
+                                awaited_ms,
                                 home_until_ms(s, run)};
     int64_t next_ms = INT64_MAX;
     for (size_t i = 0; i < MS_ARRAY_SIZE(times_ms); i++) {
@@ -509,25 +539,6 @@ void recover_expect(struct sched *s)
     }
 }
 
-/* Its node has no other process yet, so what ended may be its connection alone. */
-static bool may_live(const struct sched *s, const struct run *run, uint32_t rank)
-{
-    const struct node *node = node_find(s, run->members[rank].node_id);
-    return run->members[rank].hold == NULL && run->mends[rank].before.held &&
-           (node == NULL || node->conn == NULL);
-}
-
-uint32_t recover_awaited(const struct sched *s, const struct run *run)
-{
-    const bool may = s->mode->places_anew && s->now.mono_ms < run->home_ms + s->cfg.lease_ms &&
-                     run->mends != NULL && !run_is_held_beside(run, MS_WORKERS_MAX);
-    uint32_t rank = 0;
-    while (may && rank < run->job->workers && !may_live(s, run, rank)) {
-        rank++;
-    }
-    return may && rank < run->job->workers ? rank : MS_WORKERS_MAX;
-}
-
 /* Of these no more in a turn than the room that was seen. */
 static bool is_next_turns(const struct sched *s)
 {
@@ -540,6 +551,7 @@ bool recover_settle(struct sched *s)
         return false;
     }
     bool began = false;
+    int64_t until_ms = 0;
     struct list *at = s->recovering.next;
     (void)home_mark(s);
     while (at != &s->recovering && !sched_tick_is_full(s)) {
@@ -547,8 +559,11 @@ bool recover_settle(struct sched *s)
         struct job *job = run->job;
         at = at->next;
         if (!all_hear(run) || formers_are_awaited(s, run) || s->now.mono_ms < run->again_ms ||
-            home_is_saving(s, run) || recover_awaited(s, run) < MS_WORKERS_MAX ||
-            !recover_has_disk(s, run)) {
+            home_is_saving(s, run) || !recover_has_disk(s, run)) {
+            continue;
+        }
+        if (recover_awaited(s, run, &until_ms) < MS_WORKERS_MAX) {
+            arm_round(s, run);
             continue;
         }
         if (is_next_turns(s)) {

@@ -51,9 +51,10 @@ bool recover_settle(struct sched *s);
 void recover_expect(struct sched *s);
 /* The disk is not full, or there is room for its round all the same. */
 bool recover_has_disk(const struct sched *s, const struct run *run);
-/* No process is known to hold the state, and one that did may live: that rank is not for others
- * within a lease from then on. MS_WORKERS_MAX: there is none. */
-uint32_t recover_awaited(const struct sched *s, const struct run *run);
+/* No process is known to hold the state, and one that did may live: no rank is for others within a
+ * lease from its loss on, or half of topo_timeout_s. Which rank the last of them had;
+ * MS_WORKERS_MAX: there is none. */
+uint32_t recover_awaited(const struct sched *s, const struct run *run, int64_t *ret_until_ms);
 void recover_round_timeout(struct sched *s, struct run *run);
 bool recover_wants_nodes(const struct sched *s); /* idle ones are for a job that lost ranks */
 /* All ranks are ready: where it goes on, in words for its event, and facts; NULL: none was lost. */

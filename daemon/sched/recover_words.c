@@ -98,18 +98,18 @@ static const char *vacant_words(struct sched *s, const struct job *job)
     const struct run *run = job->run;
     const int64_t left_ms = run->stumbled_until_ms - s->now.mono_ms;
     const long long left_s = (left_ms + 999) / 1000;
-    const uint32_t awaited = recover_awaited(s, run);
+    int64_t until_ms = 0;
+    const uint32_t awaited = recover_awaited(s, run, &until_ms);
     const bool has_home = home_rank(s, run) < job->workers;
     const struct node *home = has_home ? home_find(s, run) : NULL;
     if (has_home && home == NULL) {
         return home_words(s, run);
     }
     if (awaited < MS_WORKERS_MAX) {
-        const int64_t most_ms = run->home_ms + s->cfg.lease_ms - s->now.mono_ms;
+        const int64_t most_ms = until_ms - s->now.mono_ms;
         return emit_text(s,
                          "waits for node %s: no process holds the state any more, but its own may, "
-                         "for only its connection is known to have ended. In %lld s others take "
-                         "its place. ",
+                         "for its end was not seen. In %lld s others take its place. ",
                          run->members[awaited].node_id, (long long)(most_ms + 999) / 1000);
     }
     if (has_home && left_ms > 0 && s->now.mono_ms < home_until_ms(s, run)) {

@@ -97,6 +97,7 @@ struct mend {
     struct {              /* before the last loss */
         bool may_be_away; /* its process, which may not have ended */
         bool held;        /* ... and held the state */
+        int64_t lost_ms;  /* ... then it was lost */
         struct losses since, wall;
         uint32_t n_lost_now, n_unready, n_missed;
         uint64_t blame; /* of its host, with the loss; 0: of none */

@@ -120,6 +120,7 @@ struct m_rank {
     bool away; /* vacant, and perhaps its process comes back: that loss is none of these yet */
     bool away_unready;                           /* ... and it was none of the ready ones */
     bool held_away;                              /* ... and held the state */
+    int64_t lost_away, lost_away_stretch;        /* mono: ... and was lost then */
     uint32_t missed_before, missed_least_before; /* ... and these */
     uint32_t losses, losses_now;                 /* without a step; since the job last started */
     bool lost_in_round;                          /* it did not start since */

@@ -57,14 +57,10 @@ bool m_state_is_held(const struct model *m, const struct m_job *job)
     return is;
 }
 
-/* So long after the last process that held the state was lost; perhaps: its timer may not have been
- * heard yet. */
-static bool is_over_after(const struct model *m, const struct m_job *job, int64_t ms, bool perhaps)
+/* perhaps: its timer may not have been heard yet. */
+static bool is_past(const struct model *m, int64_t at, bool perhaps)
 {
-    const int64_t since =
-        perhaps && job->home_late_at > job->home_at ? job->home_late_at : job->home_at;
-    const int64_t at = since + ms + m->stretch - job->home_stretch + (perhaps ? LATE_MS : 0);
-    return m->mono >= at &&
+    return m->mono >= at + (perhaps ? LATE_MS : 0) &&
            (!perhaps || (m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until));
 }
 
@@ -72,26 +68,32 @@ static bool is_over_after(const struct model *m, const struct m_job *job, int64_
 static bool is_over(const struct model *m, const struct m_job *job, bool perhaps)
 {
     const int64_t most_ms = m->w->topo_ms >= 0 ? m->w->topo_ms : MS_TOPO_TIMEOUT_S * INT64_C(1000);
-    return is_over_after(m, job, most_ms / 2, perhaps);
+    const int64_t since =
+        perhaps && job->home_late_at > job->home_at ? job->home_late_at : job->home_at;
+    return is_past(m, since + most_ms / 2 + m->stretch - job->home_stretch, perhaps);
 }
 
-/* Nobody else holds the state, and one that did may live: only its connection is known to have
- * ended. */
+/* Nobody else holds the state, and one that did, and was lost a lease ago at the most, may live:
+ * its end was not seen. */
 bool m_awaits_holder(const struct model *m, const struct m_job *job, bool perhaps)
 {
+    const int64_t half_ms = m->w->topo_ms >= 0 ? m->w->topo_ms / 2 : INT64_MAX;
+    const int64_t wait_ms = half_ms < m->lease_ms ? half_ms : m->lease_ms;
     bool may_live = false;
     bool is_held = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         const struct m_node *node = m_node_find((struct model *)m, r->node);
-        may_live = may_live || (r->vacant && r->held_away && (node == NULL || node->conn == 0));
+        const bool is_due =
+            is_past(m, r->lost_away + wait_ms + m->stretch - r->lost_away_stretch, perhaps);
+        may_live =
+            may_live || (r->vacant && r->held_away && !is_due && (node == NULL || node->conn == 0));
         is_held = is_held || m_holds(job, rank);
     }
     for (uint32_t i = 0; i < job->n_formers; i++) {
         is_held = is_held || job->formers[i].here;
     }
-    return m->w->mode == SCHED_STANDING && may_live && !is_held &&
-           !is_over_after(m, job, m->lease_ms, perhaps);
+    return m->w->mode == SCHED_STANDING && may_live && !is_held;
 }
 
 /* Where no process holds the state one rank is for the node with its checkpoints. */

@@ -432,6 +432,8 @@ static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enu
 {
     r->away = fault == M_LOST;
     r->held_away = r->away && (r->has_state || r->has_plan);
+    r->lost_away = m->mono;
+    r->lost_away_stretch = m->stretch;
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
         const bool is_link = fault == M_COMPLAINT;

@@ -194,6 +194,41 @@ START_TEST(whose_node_has_its_next_process_is_not_waited_for)
 }
 END_TEST
 
+/* ... nor who was gone for long before the last one ended. */
+START_TEST(who_is_gone_for_long_is_not_waited_for)
+{
+    running(2);
+    progress(1, 41);
+    fix_close(conns[0]);
+    for (int i = 0; i < 2; i++) {
+        fix_lease_passes(&conns[1], 1);
+    }
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 31);
+    conns[0] = fix_register("w9", 9);
+    assigned(0, 2);
+    assigned(1, 2);
+}
+END_TEST
+
+/* A vacant rank fails its job after topo_timeout_s, which may be less than a lease. */
+START_TEST(nobody_is_waited_for_until_it_is_too_late)
+{
+    start_for(SCHED_STANDING, 0, FIX_LEASE_MS / 2);
+    conns[0] = fix_register("w0", 1);
+    submit(1);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 1, 0);
+    progress(1, 41);
+    const uint64_t spare = fix_register("w9", 9);
+    fix_close(conns[0]);
+    fix_pass(FIX_LEASE_MS / 4 - 1);
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_pass(1);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+}
+END_TEST
+
 /* It held nothing: who was lost before it has his time, and no more. */
 START_TEST(a_newcomer_that_is_lost_is_not_waited_for)
 {
@@ -459,6 +494,8 @@ int main(void)
     tcase_add_test(t, who_alone_holds_the_state_has_a_lease_to_come_back);
     tcase_add_test(t, the_first_that_is_back_holds_it_for_all);
     tcase_add_test(t, whose_node_has_its_next_process_is_not_waited_for);
+    tcase_add_test(t, who_is_gone_for_long_is_not_waited_for);
+    tcase_add_test(t, nobody_is_waited_for_until_it_is_too_late);
     tcase_add_test(t, a_newcomer_that_is_lost_is_not_waited_for);
     tcase_add_test(t, who_has_its_rank_again_hears_its_plan_again);
     tcase_add_test(t, what_another_one_was_ready_for_it_may_not_have_heard);

@@ -226,7 +226,7 @@ START_TEST(who_holds_less_than_the_last_step_is_let_go)
     msg.steps = 119;
     fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
     ck_assert_int_eq(n_events("job.rank_lost"), 1);
-    fix_job_is(1, "RECOVERING", "waits for node w0: no process holds the state any more");
+    fix_job_is(1, "RECOVERING", "waits for a node to take ranks 0 1 2");
 }
 END_TEST
 

@@ -363,9 +363,10 @@ START_TEST(a_node_with_the_same_folder_is_as_good)
     runs_in(7, here, 1, 250, 200);
     const uint64_t idle[] = {node_in("other", 2, 8), node_in("slot", 3, 7)};
     fix_close(conns[0]);
-    fix_job_is(1, "RECOVERING",
-               "waits for node w0: no process holds the state any more, but its own may, for only "
-               "its connection is known to have ended. In 10 s others take its place. ");
+    fix_job_is(
+        1, "RECOVERING",
+        "waits for node w0: no process holds the state any more, but its own may, for its end "
+        "was not seen. In 10 s others take its place. ");
     fix_lease_passes(idle, 2);
     conns[0] = idle[1];
     (void)assigned(0, 2);
