@@ -16,7 +16,9 @@ export MS_WORKER_NUM=${2:-8}     # number of workers in the cluster
 export MS_SCHED_HOST=127.0.0.1   # scheduler's address
 export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 
+check_port "$MS_SCHED_HOST" "$MS_SCHED_PORT"
 recovers=${MS_ENABLE_RECOVERY:-0}
+check_recovery "$recovers"
 if [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ]; then
     rm -rf device
 fi
@@ -32,8 +34,7 @@ left=0 # workers of this host that have not ended
 for ((i = 0; i < MS_WORKER_NUM; i++)); do
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >>device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
-    ids[$!]=$i
-    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $job >>device/worker_$i.out 2>&1 &"
+    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $(printf %q "$job") >>device/worker_$i.out 2>&1 &"
     left=$((left + 1))
     echo "worker $i start success with pid $!"
 done

@@ -17,7 +17,9 @@ export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines
 job=${2:-$(dirname "$0")/mnist.yaml}
 [ -r "$job" ] || { echo "$0: there is no job file $job that can be read: name one" >&2; exit 2; }
 
+check_port "$MS_SCHED_HOST" "$MS_SCHED_PORT"
 recovers=${MS_ENABLE_RECOVERY:-0}
+check_recovery "$recovers"
 mkdir -p device
 [ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
 : >device/scheduler.log # there before anybody reads it, and without an older one's lines
@@ -30,8 +32,7 @@ for ((i = 0; i < MS_WORKER_NUM / 2; i++)); do
     [ "$recovers" = 1 ] || : >device/worker_$i.out
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >>device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
-    ids[$!]=$i
-    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $job >>device/worker_$i.out 2>&1 &"
+    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $(printf %q "$job") >>device/worker_$i.out 2>&1 &"
     left=$((left + 1))
 done
 supervise

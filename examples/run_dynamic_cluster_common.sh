@@ -32,6 +32,8 @@ tell() { # LOG STATUS
 # reads along is to find the command behind the words; the shell's own printf writes line by line.
 tell_again() { # WHAT COMMAND
     local name line words="$1; start it again with"
+    printf -v line '\n    cd %q' "$PWD"
+    words+=$line
     for name in $(compgen -e MS_) DATA_PATH; do
         case $name in
         MS_ROLE | MS_NODE_ID) ;;
@@ -78,56 +80,54 @@ is_awaited() { # LOG STATUS
     [ "$2" -eq 5 ] && tail -n 3 "$1" | grep -q 'asked to end by signal'
 }
 
-# Workers that have registered and not left, as the scheduler's log has it: those that were started by hand, of an earlier
-# start, and of another machine, too. Of ours one that has ended is none, though the log may not say so yet.
-# shellcheck disable=SC2154 # ids are of who calls
-n_there() { # SCHEDULER'S LOG
-    local pid words=''
-    for pid in "${!ids[@]}"; do
-        [ -n "${logs[pid]:-}" ] || words+=" ${ids[pid]}:$pid"
-    done
-    sed -nE 's/.* (warning |error )?node\.(registered|lost|left|away) node="([^"]*)"(.* pid=([0-9]+) .*)?.*/\2 \3 \5/p' "$1" |
-        awk -v ended="$words " '
-            { there[$2] = $1 == "registered" && index(ended, " " $2 ":" $3 " ") == 0 }
-            END { for (id in there) n += there[id]; print n + 0 }'
+# Whatever else it is, it is no reason to begin anew.
+check_recovery() { # VALUE
+    [ "$1" = 0 ] || [ "$1" = 1 ] || { echo "$0: MS_ENABLE_RECOVERY=$1: it must be 0 or 1" >&2; exit 2; }
 }
 
-# Until the job is over. The scheduler ends with it, with its status; but for workers that failed before they came to it,
-# it would wait MS_TOPO_TIMEOUT, and nobody may be left. Of the caller: scheduler, its pid; left, how many workers of this
-# host have not ended; logs[PID], of all of them; ids[PID], the node ids of workers; again[PID], what starts one again.
+# Who listens at the port already has a job, and files in this folder, perhaps: nothing is touched.
+check_port() { # HOST PORT
+    ! (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null ||
+        { echo "$0: port $2 is in use at $1: another scheduler? end it, or set MS_SCHED_PORT" >&2; exit 75; }
+}
+
+# Until the job is over. The scheduler ends with it, with its status, and knows best who is there: workers that were started by
+# hand, of an earlier start, and of another machine. But for those that failed before they came to it, as where the job is not
+# legal, it would wait MS_TOPO_TIMEOUT: where all of ours did, and nobody is to be started again, it is ended.
+# Of the caller: scheduler, its pid; left, how many workers of this host have not ended; logs[PID], of all of them;
+# again[PID], what starts a worker again.
 # shellcheck disable=SC2034,SC2154
 supervise() { # sets status
     local log failed=0 # status of a worker that ended badly
-    local never=0      # ... before it came to the scheduler
+    local waits=0      # the job waits for a rank, or workers of an earlier start have it
     status=
     while [ -z "$status" ]; do
         next_end
         log=${logs[pid]}
         unset "logs[$pid]"
         if [ "$ended" -ne 0 ] && is_needless "$log" "$pid"; then
+            waits=1
             left=$((left - 1))
             continue
         fi
         [ "$ended" -eq 0 ] || tell "$log" "$ended"
         if [ "$pid" = "$scheduler" ]; then
             status=$ended
-            [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || [ "$(n_there "$log")" -eq 0 ] ||
+            [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
                 tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(command -v msschedd) >>device/scheduler.log 2>&1 &"
             continue
         fi
         left=$((left - 1))
-        if [ "$ended" -ne 0 ]; then
+        if is_awaited "$log" "$ended"; then
+            waits=1
+            tell_again "the job waits for that rank" "${again[pid]}"
+        elif [ "$ended" -ne 0 ]; then
             failed=$ended
-            grep -qE "node\.registered node=\"${ids[pid]}\" .* pid=$pid " device/scheduler.log || never=1
-            ! is_awaited "$log" "$ended" || [ "$(n_there device/scheduler.log)" -eq 0 ] ||
-                tell_again "the job waits for that rank" "${again[pid]}"
         fi
-        if [ "$left" -eq 0 ] && [ "$failed" -ne 0 ] && { [ $never -eq 1 ] || [ "$(n_there device/scheduler.log)" -eq 0 ]; }; then
+        if [ "$left" -eq 0 ] && [ "$failed" -ne 0 ] && [ $waits -eq 0 ]; then
             kill "$scheduler" 2>/dev/null || true
             wait "$scheduler" || true
             status=$failed
-            [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || [ $never -eq 1 ] ||
-                echo "nobody is left who trains: a second start of this script goes on with the job, from its last checkpoint" >&2
         fi
     done
 }

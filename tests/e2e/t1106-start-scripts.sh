@@ -137,7 +137,7 @@ tells() { # PATTERN COMMAND...
 ok "where the data are not, the scheduler's last line has the cause" tells \
     '^device/scheduler.log: .*scheduler.end status=1 reason=.*dataset: .*/none.* cannot be opened' \
     scripted env DATA_PATH="$T/none" bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/data.yaml" 2
-ok "where workers are missing, too" tells '^device/(scheduler.log: .*scheduler.end status=1 reason=|worker_0.out: msworker: ).*1 of 2 workers' \
+ok "where workers are missing, too" tells '^device/(scheduler.log: .*scheduler.end status=1 reason=|worker_0.out: msworker: ).*[01] of 2 workers' \
     scripted env MS_WORKER_NUM=2 MS_TOPO_TIMEOUT=1 bash "$ROOT/examples/run_dynamic_cluster_1.sh" 127.0.0.1 "$T/job.yaml"
 mkdir "$T/killed"
 printf '#!/bin/sh\necho rank.ready\nkill -KILL $$\n' >"$T/killed/msworker"
@@ -297,20 +297,38 @@ obey third
 ok "the last that it had started is not the last of the job" wait_for 120 recovered 2
 sched=$(children third msschedd)
 mapfile -t left < <(alive)
-for pid in "${left[@]}"; do [ "$pid" = "$sched" ] || kill -KILL "$pid"; done
+for pid in "${left[@]}"; do [ "$pid" = "$sched" ] || [ "$pid" = "${pid_of[third]}" ] || kill -KILL "$pid"; done
 ok "nobody is left whom the script knows: it waits for its scheduler" kill -0 "$sched"
 kill -KILL "$sched"
 ok "and ends with it" status 137 reap third
 wait_for 60 none_alive
 
-# where nobody is left who trains it ends, and says what goes on with the job
+# all of them at once, of which one had not come to the scheduler: what the script says starts them again
 rm -rf "$T/ours/device" "$T/rec"
 MS_SCHED_PORT=$(free_port)
 again fourth
-ok "a job that recovers saves, once more" wait_for 120 saved
+wait_for 120 told fourth "start success with pid" 2
 mapfile -t workers < <(children fourth msworker 2)
-kill -KILL "${workers[@]}"
-ok "with the last of its workers the script ends" status 137 reap fourth
-ok "and says what goes on with the job" logged fourth "a second start of this script goes on with the job"
-ok "its scheduler ended, too" wait_for 60 none_alive
+kill -KILL "${workers[1]}"
+ok "of one that is killed at its start it says so" wait_for 60 told fourth "the job waits for that rank" 1
+obey fourth
+ok "a job that recovers saves, once more" wait_for 120 saved
+ok "a second start in this folder is refused" status 75 scripted bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/recover.yaml" 2
+ok "so is a wrong word of whether it recovers" status 2 scripted env MS_ENABLE_RECOVERY=true MS_RECOVERY_PATH="$T/rec" \
+    MS_SCHED_PORT="$(free_port)" bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/recover.yaml" 2
+ok "and they touch nothing" saved
+sched=$(children fourth msschedd)
+mapfile -t left < <(alive)
+for pid in "${left[@]}"; do [ "$pid" = "$sched" ] || [ "$pid" = "${pid_of[fourth]}" ] || kill -KILL "$pid"; done
+ok "of all that it started it says so" wait_for 60 told fourth "the job waits for that rank" 2
+obey fourth
+MSCHED_BIN=$T/programs MS_SCHED_HOST=127.0.0.1 start byhand env -C "$T/ours" MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=1 MS_ROLE=MS_WORKER MS_NODE_ID=1 \
+    "$MSWORKER" --run-dir device "$T/recover.yaml"
+ok "and with both of them the job goes on" wait_for 120 recovered 1
+kill -KILL "$sched"
+ok "the script ends with its scheduler" status 137 reap fourth
+mapfile -t left < <(alive)
+kill -KILL "${left[@]}"
+reap byhand
+wait_for 60 none_alive
 finish
