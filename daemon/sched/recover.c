@@ -126,9 +126,12 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     struct mend *mend = run_mend(run, rank);
     budget_keep(run, rank);
     mend->before.may_be_away = has(fault, BLAMES_HOST);
-    mend->before.held =
-        has(fault, BLAMES_HOST) && (run->members[rank].has_state || run->members[rank].has_plan);
-    mend->before.lost_ms = s->now.mono_ms;
+    if (run->members[rank].has_state || run->members[rank].has_plan) {
+        mend->holder.may_live = has(fault, BLAMES_HOST);
+        mend->holder.lost_ms = s->now.mono_ms;
+        ms_text_copy(mend->holder.node_id, sizeof(mend->holder.node_id),
+                     run->members[rank].node_id);
+    }
     mend->before.blame = 0;
     mend->is_over = has(fault, IS_FINAL);
     free(mend->last);
@@ -153,12 +156,12 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     }
 }
 
-/* Its end was not seen: what ended may be its connection alone, and its node has no other one. */
-static bool may_live(const struct sched *s, const struct run *run, uint32_t rank)
+/* Its end was not seen: what ended may be its connection alone, and its node has no other one. Its
+ * rank may be another one's by now, who has nothing yet. */
+static bool may_live(const struct sched *s, const struct mend *mend)
 {
-    const struct node *node = node_find(s, run->members[rank].node_id);
-    return run->members[rank].hold == NULL && run->mends[rank].before.held &&
-           (node == NULL || node->conn == NULL);
+    const struct node *node = mend->holder.may_live ? node_find(s, mend->holder.node_id) : NULL;
+    return mend->holder.may_live && (node == NULL || node->conn == NULL);
 }
 
 uint32_t recover_awaited(const struct sched *s, const struct run *run, int64_t *ret_until_ms)
@@ -171,8 +174,8 @@ uint32_t recover_awaited(const struct sched *s, const struct run *run, int64_t *
     uint32_t last = MS_WORKERS_MAX;
     *ret_until_ms = s->now.mono_ms;
     for (uint32_t rank = 0; may && rank < run->job->workers; rank++) {
-        const int64_t until_ms = run->mends[rank].before.lost_ms + wait_ms;
-        if (until_ms > *ret_until_ms && may_live(s, run, rank)) {
+        const int64_t until_ms = run->mends[rank].holder.lost_ms + wait_ms;
+        if (until_ms > *ret_until_ms && may_live(s, &run->mends[rank])) {
             *ret_until_ms = until_ms;
             last = rank;
         }

@@ -110,7 +110,7 @@ static const char *vacant_words(struct sched *s, const struct job *job)
         return emit_text(s,
                          "waits for node %s: no process holds the state any more, but its own may, "
                          "for its end was not seen. In %lld s others take its place. ",
-                         run->members[awaited].node_id, (long long)(most_ms + 999) / 1000);
+                         run->mends[awaited].holder.node_id, (long long)(most_ms + 999) / 1000);
     }
     if (has_home && left_ms > 0 && s->now.mono_ms < home_until_ms(s, run)) {
         return emit_text(s, "%sNode %s, which can read it, is asked again in %lld s. ",

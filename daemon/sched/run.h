@@ -96,12 +96,15 @@ struct mend {
     uint32_t n_missed;    /* of them: not reached, while another idle node was left; or at home */
     struct {              /* before the last loss */
         bool may_be_away; /* its process, which may not have ended */
-        bool held;        /* ... and held the state */
-        int64_t lost_ms;  /* ... then it was lost */
         struct losses since, wall;
         uint32_t n_lost_now, n_unready, n_missed;
         uint64_t blame; /* of its host, with the loss; 0: of none */
     } before;
+    struct { /* the last process of the rank that was lost and held the state */
+        bool may_live;
+        char node_id[MS_NAME_MAX + 1];
+        int64_t lost_ms;
+    } holder;
     bool is_over; /* by the last loss: its process does not take it back */
     char *last;   /* why the last one was lost; owned; NULL: none was */
 };

@@ -118,9 +118,9 @@ struct m_rank {
     uint64_t ready_step; /* as it said with that */
     uint8_t ready_digest[MS_STATE_DIGEST_LEN];
     bool away; /* vacant, and perhaps its process comes back: that loss is none of these yet */
-    bool away_unready;                           /* ... and it was none of the ready ones */
-    bool held_away;                              /* ... and held the state */
-    int64_t lost_away, lost_away_stretch;        /* mono: ... and was lost then */
+    bool away_unready;            /* ... and it was none of the ready ones */
+    char holder[MS_NAME_MAX + 1]; /* node of its last process that held the state; "": it ended */
+    int64_t holder_lost, holder_stretch;         /* mono */
     uint32_t missed_before, missed_least_before; /* ... and these */
     uint32_t losses, losses_now;                 /* without a step; since the job last started */
     bool lost_in_round;                          /* it did not start since */

@@ -83,11 +83,11 @@ bool m_awaits_holder(const struct model *m, const struct m_job *job, bool perhap
     bool is_held = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
-        const struct m_node *node = m_node_find((struct model *)m, r->node);
+        const struct m_node *node = m_node_find((struct model *)m, r->holder);
         const bool is_due =
-            is_past(m, r->lost_away + wait_ms + m->stretch - r->lost_away_stretch, perhaps);
+            is_past(m, r->holder_lost + wait_ms + m->stretch - r->holder_stretch, perhaps);
         may_live =
-            may_live || (r->vacant && r->held_away && !is_due && (node == NULL || node->conn == 0));
+            may_live || (r->holder[0] != '\0' && !is_due && (node == NULL || node->conn == 0));
         is_held = is_held || m_holds(job, rank);
     }
     for (uint32_t i = 0; i < job->n_formers; i++) {

@@ -431,9 +431,11 @@ static bool has_untried(const struct model *m, const struct m_job *job, const st
 static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enum m_fault fault)
 {
     r->away = fault == M_LOST;
-    r->held_away = r->away && (r->has_state || r->has_plan);
-    r->lost_away = m->mono;
-    r->lost_away_stretch = m->stretch;
+    if (r->has_state || r->has_plan) {
+        snprintf(r->holder, sizeof(r->holder), "%s", r->away ? r->node : "");
+        r->holder_lost = m->mono;
+        r->holder_stretch = m->stretch;
+    }
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
         const bool is_link = fault == M_COMPLAINT;

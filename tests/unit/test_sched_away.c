@@ -194,6 +194,27 @@ START_TEST(whose_node_has_its_next_process_is_not_waited_for)
 }
 END_TEST
 
+/* Rank 0's may live, though an idle node has its rank, which holds nothing yet; rank 1's has ended.
+ */
+START_TEST(one_whose_rank_a_newcomer_has_is_waited_for)
+{
+    running(2);
+    progress(1, 41);
+    const uint64_t spare = fix_register("w9", 9);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 31);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_job_is(1, "RECOVERING", "waits for node w0: no process holds the state any more");
+
+    const uint64_t first = come_back(0, 1, 1, 1, 41);
+
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN)); /* it is kept, or has its rank */
+    ck_assert_ptr_null(fix_heard(first, MS_MSG_STOP));
+}
+END_TEST
+
 /* ... nor who was gone for long before the last one ended. */
 START_TEST(who_is_gone_for_long_is_not_waited_for)
 {
@@ -494,6 +515,7 @@ int main(void)
     tcase_add_test(t, who_alone_holds_the_state_has_a_lease_to_come_back);
     tcase_add_test(t, the_first_that_is_back_holds_it_for_all);
     tcase_add_test(t, whose_node_has_its_next_process_is_not_waited_for);
+    tcase_add_test(t, one_whose_rank_a_newcomer_has_is_waited_for);
     tcase_add_test(t, who_is_gone_for_long_is_not_waited_for);
     tcase_add_test(t, nobody_is_waited_for_until_it_is_too_late);
     tcase_add_test(t, a_newcomer_that_is_lost_is_not_waited_for);

@@ -749,6 +749,7 @@ START_TEST(when_all_are_lost_the_others_are_filled_with_it)
     fix_close(conns[0]); /* the spare had rank 1, and nothing yet */
     fix_job_is(1, "RECOVERING", awaits);
     conns[0] = fix_register("w0", 3);
+    fix_lease_passes((uint64_t[]){conns[0], spare}, 2); /* rank 1's may live */
     (void)assigned(0, 3);
     conns[1] = spare;
     (void)assigned(1, 3);

@@ -372,8 +372,9 @@ START_TEST(who_leaves_may_decline_the_round)
     says_done(conns[0], 1, 0, MS_E_CANCELLED, 1);
     says_done(conns[0], 2, 0, MS_E_FULL, 0);
 
-    fix_job_is(1, "RECOVERING", "waits for a node");
+    fix_job_is(1, "RECOVERING", "waits for node w1: no process holds the state any more");
     conns[3] = fix_register("w8", 8);
+    fix_lease_passes(&conns[2], 2);
     const Ms__Assign *msg = (const Ms__Assign *)fix_heard(conns[3], MS_MSG_ASSIGN);
     ck_assert_ptr_nonnull(msg);
     ck_assert_str_eq(msg->members[0]->node_id, "w8");
