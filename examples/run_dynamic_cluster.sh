@@ -34,7 +34,7 @@ left=0 # workers of this host that have not ended
 for ((i = 0; i < MS_WORKER_NUM; i++)); do
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >>device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
-    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $(printf %q "$job") >>device/worker_$i.out 2>&1 &"
+    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(printf %q "$(command -v msworker)") --run-dir device $(printf %q "$job") >>device/worker_$i.out 2>&1 &"
     left=$((left + 1))
     echo "worker $i start success with pid $!"
 done

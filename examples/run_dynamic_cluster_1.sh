@@ -32,7 +32,7 @@ for ((i = 0; i < MS_WORKER_NUM / 2; i++)); do
     [ "$recovers" = 1 ] || : >device/worker_$i.out
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >>device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
-    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $(printf %q "$job") >>device/worker_$i.out 2>&1 &"
+    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(printf %q "$(command -v msworker)") --run-dir device $(printf %q "$job") >>device/worker_$i.out 2>&1 &"
     left=$((left + 1))
 done
 supervise

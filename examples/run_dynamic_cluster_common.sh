@@ -114,7 +114,7 @@ supervise() { # sets status
         if [ "$pid" = "$scheduler" ]; then
             status=$ended
             [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
-                tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(command -v msschedd) >>device/scheduler.log 2>&1 &"
+                tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(printf %q "$(command -v msschedd)") >>device/scheduler.log 2>&1 &"
             continue
         fi
         left=$((left - 1))
@@ -123,6 +123,8 @@ supervise() { # sets status
             tell_again "the job waits for that rank" "${again[pid]}"
         elif [ "$ended" -ne 0 ]; then
             failed=$ended
+            # what is not legal never came to the scheduler; of others it knows, and what it does about them
+            [ "$recovers" != 1 ] || [ "$ended" -eq 2 ] || [ "$ended" -eq 78 ] || waits=1
         fi
         if [ "$left" -eq 0 ] && [ "$failed" -ne 0 ] && [ $waits -eq 0 ]; then
             kill "$scheduler" 2>/dev/null || true

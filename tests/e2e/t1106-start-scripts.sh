@@ -150,8 +150,10 @@ ok "workers of a second machine, too" says "device/worker_1.out: msworker: $T/lo
 for n in "" _1; do
     words=("$T/long.yaml" 2)
     [ -z "$n" ] || words=(127.0.0.1 "$T/long.yaml")
-    ok "run_dynamic_cluster$n.sh ends when no worker is left, with their status" status 2 scripted \
-        env MS_WORKER_NUM=2 timeout 60 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+    for recovers in 0 1; do
+        ok "run_dynamic_cluster$n.sh ends when no worker is left, with their status (recovery: $recovers)" status 2 scripted \
+            env MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=$recovers timeout 60 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+    done
 done
 for n in "" _1 _2; do
     rm -rf "$T/ours/device"
@@ -330,5 +332,27 @@ ok "the script ends with its scheduler" status 137 reap fourth
 mapfile -t left < <(alive)
 kill -KILL "${left[@]}"
 reap byhand
+wait_for 60 none_alive
+
+# one that failed by itself while the other machine has ranks: the scheduler knows what that is to the job
+rm -rf "$T/ours/device" "$T/rec"
+MS_SCHED_PORT=$(free_port)
+mkdir "$T/fails"
+ln -s "$MSSCHEDD" "$T/fails/"
+printf '#!/bin/sh\necho rank.failed\nexit 1\n' >"$T/fails/msworker"
+chmod +x "$T/fails/msworker"
+start fifth env -C "$T/ours" MSCHED_BIN="$T/fails" MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=1 bash "$ROOT/examples/run_dynamic_cluster_1.sh" 127.0.0.1 "$T/recover.yaml"
+ok "of a worker that failed by itself the script says why" wait_for 60 told fifth "device/worker_0.out: rank.failed" 1
+for i in 0 1; do
+    start "hand_$i" env -C "$T/ours" MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=1 MS_ROLE=MS_WORKER MS_NODE_ID=$i \
+        "$MSWORKER" --run-dir device "$T/recover.yaml"
+done
+ok "and leaves the scheduler to those that come" wait_for 120 saved
+kill -KILL "$(children fifth msschedd)"
+ok "with which it ends" status 137 reap fifth
+for i in 0 1; do
+    kill -KILL "${pid_of[hand_$i]}"
+    reap "hand_$i"
+done
 wait_for 60 none_alive
 finish
