@@ -87,7 +87,8 @@ check_recovery() { # VALUE
 
 # Who listens at the port already has a job, and files in this folder, perhaps: nothing is touched.
 check_port() { # HOST PORT
-    ! (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null ||
+    # shellcheck disable=SC2016 # the words are of the shell inside
+    ! timeout 2 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>/dev/null ||
         { echo "$0: port $2 is in use at $1: another scheduler? end it, or set MS_SCHED_PORT" >&2; exit 75; }
 }
 
