@@ -215,6 +215,27 @@ START_TEST(one_whose_rank_a_newcomer_has_is_waited_for)
 }
 END_TEST
 
+/* ... and no longer, though that newcomer is lost meanwhile and buys its job idle nodes. */
+START_TEST(its_time_is_not_that_of_a_newcomer)
+{
+    running(2);
+    progress(1, 41);
+    const uint64_t spare = fix_register("w8", 8);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 31);
+    fix_beat(spare);
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_close(spare);
+    conns[0] = fix_register("w9", 9);
+    fix_beat(conns[1]);
+    fix_pass(FIX_LEASE_MS / 2 - 1);
+    ck_assert_ptr_null(fix_heard(conns[0], MS_MSG_ASSIGN));
+    fix_pass(1);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_ASSIGN));
+}
+END_TEST
+
 /* ... nor who was gone for long before the last one ended. */
 START_TEST(who_is_gone_for_long_is_not_waited_for)
 {
@@ -516,6 +537,7 @@ int main(void)
     tcase_add_test(t, the_first_that_is_back_holds_it_for_all);
     tcase_add_test(t, whose_node_has_its_next_process_is_not_waited_for);
     tcase_add_test(t, one_whose_rank_a_newcomer_has_is_waited_for);
+    tcase_add_test(t, its_time_is_not_that_of_a_newcomer);
     tcase_add_test(t, who_is_gone_for_long_is_not_waited_for);
     tcase_add_test(t, nobody_is_waited_for_until_it_is_too_late);
     tcase_add_test(t, a_newcomer_that_is_lost_is_not_waited_for);
