@@ -217,7 +217,7 @@ bool m_may_be_blamed(const struct m_job *job, uint32_t rank)
 static bool may_have_saved(const struct model *m, const struct m_job *job)
 {
     const struct m_rank *r = &job->ranks[0];
-    const int64_t stood_until = m->away_until - m->lease_ms;
+    const int64_t stood_until = m->away_until > 0 ? m->away_until - m->lease_ms : 0; /* ever */
     const bool has_told = job->told_at != SIM_NEVER &&
                           job->told_at >= stood_until + m->lease_ms / MS_HEARTBEATS_PER_LEASE;
     return r->unknown || ((r->missing || r->was_missing) && r->has_state && !has_told);
