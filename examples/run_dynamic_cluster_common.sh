@@ -124,8 +124,11 @@ supervise() { # sets status
             tell_again "the job waits for that rank" "${again[pid]}"
         elif [ "$ended" -ne 0 ]; then
             failed=$ended
-            # what is not legal never came to the scheduler; of others it knows, and what it does about them
-            [ "$recovers" != 1 ] || [ "$ended" -eq 2 ] || [ "$ended" -eq 78 ] || waits=1
+            # what is not legal, or no program, never came to the scheduler; of others it knows, and what to do
+            case $recovers:$ended in
+            1:2 | 1:78 | 1:126 | 1:127) ;;
+            1:*) waits=1 ;;
+            esac
         fi
         if [ "$left" -eq 0 ] && [ "$failed" -ne 0 ] && [ $waits -eq 0 ]; then
             kill "$scheduler" 2>/dev/null || true
