@@ -1,6 +1,6 @@
 /* job_check.c - what spans the keys of a job: loss and data, transforms and images, evaluation */
 #include "libworker/job/job_schema.h"
-#include "libworker/job/yaml_tree.h"
+#include "libworker/schema/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,7 +20,8 @@ declare -A may=(
     [libworker/plan]="libworker/plan libworker/graph libworker/kernel libworker/comm libworker/host/team_room.h proto"
     [libworker/agent]="libworker/agent proto"
     [libworker/host]="libworker/host proto/thread.h $base"
-    [libworker/job]="libworker/job libworker/data proto"
+    [libworker/schema]="libworker/schema proto"
+    [libworker/job]="libworker/job libworker/schema libworker/data proto"
     [libworker/train]="libworker/train libworker/job libworker/host libworker/model libworker/graph libworker/plan libworker/kernel libworker/comm libworker/data proto"
     [libworker/node]="libworker/node libworker/train libworker/job libworker/host libworker/plan libworker/comm libworker/agent proto"
     [libworker/program]="libworker/program libworker/node libworker/host libworker/job libworker/plan libworker/comm libworker/data proto"
@@ -32,7 +33,7 @@ only=(
     'sqlite3\.h|^daemon/store/'
     'openssl/|^(proto|libworker/comm)/|^bench/handshake\.c'
     'event2/|^(proto|daemon|cli|libworker/agent|bench)/'
-    'yaml\.h|^libworker/job/'
+    'yaml\.h|^libworker/schema/'
     'hwloc\.h|^libworker/host/'
     'omp\.h|^libworker/(host|plan)/'
     'zlib\.h|^libworker/data/'

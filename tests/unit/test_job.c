@@ -789,9 +789,9 @@ END_TEST
 START_TEST(every_row_has_help_and_stands_below_its_section)
 {
     for (size_t i = 0; i < job_table.n; i++) {
-        const struct job_field *row = &job_table.rows[i];
+        const struct field *row = &job_table.rows[i];
         ck_assert_msg(row->help != NULL && *row->help != '\0', "%s has no help", row->key);
-        int has_choices = row->type == JOB_ENUM || row->type == JOB_NETWORK;
+        int has_choices = row->type == FIELD_ENUM || row->own == &job_network;
         ck_assert_int_eq(row->choices != NULL, has_choices);
         ck_assert_msg(row->when_mask == 0 || row->when_key != NULL, "%s", row->key);
         const char *dot = strrchr(row->key, '.');
@@ -800,7 +800,7 @@ START_TEST(every_row_has_help_and_stands_below_its_section)
             const char *section = job_table.rows[s].key;
             found |= dot != NULL && strlen(section) == (size_t)(dot - row->key) &&
                      strncmp(section, row->key, strlen(section)) == 0 &&
-                     job_table.rows[s].type == JOB_SECTION;
+                     job_table.rows[s].type == FIELD_SECTION;
         }
         ck_assert_msg(found, "%s has no section before it", row->key);
     }
@@ -812,8 +812,8 @@ START_TEST(networks_are_those_that_the_models_have)
 {
     size_t n = 0;
     for (size_t i = 0; i < job_table.n; i++) {
-        const struct job_field *row = &job_table.rows[i];
-        for (size_t k = 0; row->type == JOB_NETWORK && row->choices[k] != NULL; k++) {
+        const struct field *row = &job_table.rows[i];
+        for (size_t k = 0; row->own == &job_network && row->choices[k] != NULL; k++) {
             int found = 0;
             for (size_t m = 0; model_at(m) != NULL; m++) {
                 found |= strcmp(model_at(m)->name, row->choices[k]) == 0;
@@ -828,19 +828,19 @@ START_TEST(networks_are_those_that_the_models_have)
 END_TEST
 
 /* ".Sy key" in mdoc; keys inside a transform stand there by their own name. */
-static void check_manual(const char *manual, const struct job_table *table)
+static void check_manual(const char *manual, const struct field_table *table)
 {
     for (size_t i = 0; i < table->n; i++) {
-        const struct job_field *row = &table->rows[i];
+        const struct field *row = &table->rows[i];
         char want[128];
         snprintf(want, sizeof(want), "Sy %s", row->key);
-        if (row->type == JOB_SECTION || row->type == JOB_TRANSFORMS) {
+        if (row->type == FIELD_SECTION || row->own == &job_transforms) {
             snprintf(want, sizeof(want), "%s",
                      strcmp(row->key, "evaluate.dataset") == 0 ? "Sy evaluate.dataset.kind"
                                                                : row->key);
         }
         int is_there = strstr(manual, want) != NULL;
-        ck_assert_msg(is_there == (row->type != JOB_LATER), "%s: in the manual: %d", row->key,
+        ck_assert_msg(is_there == (row->type != FIELD_LATER), "%s: in the manual: %d", row->key,
                       is_there);
     }
 }

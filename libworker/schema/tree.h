@@ -1,10 +1,10 @@
-/* yaml_tree.h - one YAML (or JSON) document as a tree whose every node knows where it stands
+/* tree.h - one YAML (or JSON) document as a tree whose every node knows where it stands
  *
  * The subset that a job needs: maps with plain keys, lists, scalars. Anchors, aliases and tags are
  * refused: they buy nothing in a file of forty lines, and a chain of aliases is a bomb. Built from
  * libyaml's events; one thread. */
-#ifndef YAML_TREE_H
-#define YAML_TREE_H
+#ifndef SCHEMA_TREE_H
+#define SCHEMA_TREE_H
 
 #include "proto/err.h"
 

@@ -1,5 +1,5 @@
-/* yaml_tree.c - one YAML (or JSON) document as a tree whose every node knows where it stands */
-#include "libworker/job/yaml_tree.h"
+/* tree.c - one YAML (or JSON) document as a tree whose every node knows where it stands */
+#include "libworker/schema/tree.h"
 
 #include "proto/grow.h"
 #include "proto/limits.h"
