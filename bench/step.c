@@ -11,7 +11,7 @@
  *
  * Without --network: resnet50 (batch 8, 64x64), cifar_small and lenet5 (batch 32, 32x32). */
 #include "bench/yardstick.h"
-#include "libworker/model/model.h"
+#include "libworker/network/network.h"
 #include "libworker/plan/spec.h"
 #include "proto/clock.h"
 #include "proto/rng.h"
@@ -94,7 +94,7 @@ static void fill_batch(struct work *w)
 
 static int work_init(struct work *w, const struct settings *set, struct ms_err *err)
 {
-    struct model_input input = {set->batch, set->channels, set->side, set->side, 10};
+    struct network_input input = {set->batch, set->channels, set->side, set->side, 10};
     struct plan_request request = {.world = 1,
                                    .threads = set->threads,
                                    .isa = set->isa,
@@ -103,7 +103,7 @@ static int work_init(struct work *w, const struct settings *set, struct ms_err *
                                        set->recompute ? PLAN_RECOMPUTE_ON : PLAN_RECOMPUTE_OFF};
     struct plan_spec *spec = NULL;
     memset(w, 0, sizeof(*w));
-    int rc = model_build(set->network, &input, MODEL_LOSS_SOFTMAX_CE, &w->graph, err);
+    int rc = network_build_known(set->network, &input, NETWORK_LOSS_SOFTMAX_CE, &w->graph, err);
     rc = rc < 0 ? rc : graph_differentiate(w->graph, err);
     request.graphs[PLAN_TRAIN] = w->graph;
     double begin = ms_mono_s();

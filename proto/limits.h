@@ -238,6 +238,7 @@
 #define MS_THREADS_MAX       MS_CPUS_MAX  /* of a rank: a service may have 4096 tasks */
 #define MS_EPOCHS_MAX        1000000
 #define MS_CLASSES_MAX       100000
+#define MS_LAYERS_MAX        10000 /* of a network, repeated ones each time */
 #define MS_TRANSFORMS_MAX    16
 #define MS_IMAGE_SIDE_MAX    4096
 #define MS_IMAGE_CHANNEL_MAX 16

@@ -1,6 +1,6 @@
 /* graph.h - a network as tensors and ops, single assignment; knows no kernel and no socket
  *
- *     model/ builds the forward ops          image -> conv -> bn -> relu -> ... -> loss
+ *     network/ builds the forward ops        image -> conv -> bn -> relu -> ... -> loss
  *     graph_differentiate appends backward   dloss -> ... -> dw        (autodiff.c)
  *     plan/ lowers the whole list            ops[] in order is already a valid schedule
  *
@@ -154,8 +154,11 @@ int graph_dense(struct graph *graph, int x, int weight, int bias, struct ms_err 
 int graph_softmax_ce(struct graph *graph, int logits, int labels, struct ms_err *err);
 int graph_mse(struct graph *graph, int y, int target, struct ms_err *err);
 
-/* 'same' padding with the odd pixel right and bottom:
+/* The window with 'same' padding, with the odd pixel right and bottom:
  * total = max((ceil(h / s) - 1) s + k - h, 0). x gives h and w. */
+struct op_window graph_window_padded(const struct graph *graph, int x,
+                                     const struct op_window *unpadded);
+/* ... of a square. */
 struct op_window graph_window_same(const struct graph *graph, int x, int64_t kernel,
                                    int64_t stride);
 struct op_window graph_window_valid(int64_t kernel, int64_t stride);

@@ -15,16 +15,24 @@ static void pad_same(int64_t size, int64_t kernel, int64_t stride, int64_t *befo
     *after = total - total / 2;
 }
 
-struct op_window graph_window_same(const struct graph *graph, int x, int64_t kernel, int64_t stride)
+struct op_window graph_window_padded(const struct graph *graph, int x,
+                                     const struct op_window *unpadded)
 {
-    struct op_window window = graph_window_valid(kernel, stride);
+    struct op_window window = *unpadded;
     /* the op that uses the window reports what is wrong with x or the stride */
-    if (x >= 0 && x < graph->n_tensors && graph->tensors[x]->shape.n_dims == 4 && stride > 0) {
+    if (x >= 0 && x < graph->n_tensors && graph->tensors[x]->shape.n_dims == 4 &&
+        window.stride_h > 0 && window.stride_w > 0) {
         const int64_t *dim = graph->tensors[x]->shape.dim;
-        pad_same(dim[2], kernel, stride, &window.pad_top, &window.pad_bottom);
-        pad_same(dim[3], kernel, stride, &window.pad_left, &window.pad_right);
+        pad_same(dim[2], window.kernel_h, window.stride_h, &window.pad_top, &window.pad_bottom);
+        pad_same(dim[3], window.kernel_w, window.stride_w, &window.pad_left, &window.pad_right);
     }
     return window;
+}
+
+struct op_window graph_window_same(const struct graph *graph, int x, int64_t kernel, int64_t stride)
+{
+    const struct op_window window = graph_window_valid(kernel, stride);
+    return graph_window_padded(graph, x, &window);
 }
 
 /* One axis: size of the output or why there is none. */

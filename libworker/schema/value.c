@@ -312,7 +312,7 @@ int field_read_size(const struct field_reader *r, const struct tree_node *node, 
 {
     int64_t size[2] = {0, 0};
     int rc = MS_OK;
-    if (r->field->type == FIELD_SIZE && node->kind == TREE_SCALAR) {
+    if (r->field->type != FIELD_SIZE_PAIR && node->kind == TREE_SCALAR) {
         rc = field_read_whole(r, node, &size[0]);
         size[1] = size[0];
     } else {

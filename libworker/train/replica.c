@@ -2,7 +2,7 @@
 #include "libworker/train/replica.h"
 
 #include "libworker/host/memory.h"
-#include "libworker/model/model.h"
+#include "libworker/network/network.h"
 #include "libworker/plan/spec.h"
 
 #include <assert.h>
@@ -54,14 +54,15 @@ static int make_graph(const struct replica_config *cfg, int64_t batch, int train
     if (cfg->train.target_width == 0) {
         classes = cfg->job->classes > 0 ? cfg->job->classes : cfg->train.classes;
     }
-    struct model_input input = {.batch = batch,
-                                .channels = cfg->train.channels,
-                                .height = cfg->train.height,
-                                .width = cfg->train.width,
-                                .classes = classes};
-    enum model_loss loss = cfg->job->loss == JOB_LOSS_MSE ? MODEL_LOSS_MSE : MODEL_LOSS_SOFTMAX_CE;
+    struct network_input input = {.batch = batch,
+                                  .channels = cfg->train.channels,
+                                  .height = cfg->train.height,
+                                  .width = cfg->train.width,
+                                  .classes = classes};
+    enum network_loss loss =
+        cfg->job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE;
     struct graph *graph = NULL;
-    int rc = model_build(cfg->job->network, &input, loss, &graph, err);
+    int rc = network_build_known(cfg->job->network, &input, loss, &graph, err);
     if (rc < 0) {
         return rc;
     }

@@ -14,7 +14,7 @@ declare -A may=(
     [cli]="proto cli libworker/job/job.h libworker/data/data.h libworker/plan/spec.h libworker/train/checkpoint_folder.h"
     [libworker/kernel]="libworker/kernel $base"
     [libworker/graph]="libworker/graph $base"
-    [libworker/model]="libworker/model libworker/graph $base"
+    [libworker/network]="libworker/network libworker/graph libworker/schema libworker/data/json_text.h proto"
     [libworker/data]="libworker/data proto/clock.h proto/discard.h proto/file_write.h proto/thread.h $base"
     [libworker/comm]="libworker/comm libworker/kernel proto"
     [libworker/plan]="libworker/plan libworker/graph libworker/kernel libworker/comm libworker/host/team_room.h proto"
@@ -22,10 +22,10 @@ declare -A may=(
     [libworker/host]="libworker/host proto/thread.h $base"
     [libworker/schema]="libworker/schema proto"
     [libworker/job]="libworker/job libworker/schema libworker/data proto"
-    [libworker/train]="libworker/train libworker/job libworker/host libworker/model libworker/graph libworker/plan libworker/kernel libworker/comm libworker/data proto"
+    [libworker/train]="libworker/train libworker/job libworker/host libworker/network libworker/graph libworker/plan libworker/kernel libworker/comm libworker/data proto"
     [libworker/node]="libworker/node libworker/train libworker/job libworker/host libworker/plan libworker/comm libworker/agent proto"
     [libworker/program]="libworker/program libworker/node libworker/host libworker/job libworker/plan libworker/comm libworker/data proto"
-    [bench]="bench proto libworker/agent libworker/comm libworker/data/data.h libworker/graph libworker/host libworker/job libworker/kernel libworker/model libworker/node/node.h libworker/plan/plan.h libworker/plan/spec.h libworker/plan/view.h libworker/train/train.h"
+    [bench]="bench proto libworker/agent libworker/comm libworker/data/data.h libworker/graph libworker/host libworker/job libworker/kernel libworker/network libworker/node/node.h libworker/plan/plan.h libworker/plan/spec.h libworker/plan/view.h libworker/train/train.h"
 )
 # library header (a pattern)   the only places that may see it
 only=(

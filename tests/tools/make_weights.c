@@ -5,7 +5,7 @@
  * The scheme is that of reference/README.md in the shared folder: uni(stream, i, bound) over each
  * tensor in C order. States (moving mean, moving variance) are left to the network. */
 #include "libworker/data/safetensors.h"
-#include "libworker/model/model.h"
+#include "libworker/network/network.h"
 #include "proto/rng.h"
 
 #include <math.h>
@@ -50,13 +50,13 @@ static void fill_resnet50(const struct tensor *t, int k, float *values, int64_t 
 
 static const struct {
     const char *network;
-    struct model_input input;
-    enum model_loss loss;
+    struct network_input input;
+    enum network_loss loss;
     void (*fill)(const struct tensor *t, int k, float *values, int64_t count);
 } networks[] = {
-    {"mnist", {1, 1, 28, 28, 10}, MODEL_LOSS_SOFTMAX_CE, fill_mnist},
-    {"linear", {1, 2, 1, 1, 1}, MODEL_LOSS_MSE, fill_linear},
-    {"resnet50", {1, 3, 64, 64, 10}, MODEL_LOSS_SOFTMAX_CE, fill_resnet50},
+    {"mnist", {1, 1, 28, 28, 10}, NETWORK_LOSS_SOFTMAX_CE, fill_mnist},
+    {"linear", {1, 2, 1, 1, 1}, NETWORK_LOSS_MSE, fill_linear},
+    {"resnet50", {1, 3, 64, 64, 10}, NETWORK_LOSS_SOFTMAX_CE, fill_resnet50},
 };
 
 static int put(struct safetensors_writer *writer, size_t row, const struct graph *graph, int k,
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
     }
     struct graph *graph = NULL;
     struct ms_err err = {0, ""};
-    int rc = model_build(argv[1], &networks[row].input, networks[row].loss, &graph, &err);
+    int rc = network_build_known(argv[1], &networks[row].input, networks[row].loss, &graph, &err);
     if (rc == MS_OK) {
         rc = write_weights(row, graph, argv[2], &err);
     }

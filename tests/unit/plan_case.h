@@ -3,7 +3,7 @@
 #define TESTS_PLAN_CASE_H
 
 #include "libworker/kernel/kernel.h"
-#include "libworker/model/model.h"
+#include "libworker/network/network.h"
 #include "libworker/plan/plan.h"
 #include "libworker/plan/spec.h"
 #include "proto/rng.h"
@@ -293,12 +293,12 @@ static inline double case_worst_statistic(struct plan_case *c, const char **whic
 }
 
 static inline struct graph *case_model(const char *name, int64_t batch, int64_t channels,
-                                       int64_t side, int64_t classes, enum model_loss loss)
+                                       int64_t side, int64_t classes, enum network_loss loss)
 {
-    struct model_input input = {
+    struct network_input input = {
         .batch = batch, .channels = channels, .height = side, .width = side, .classes = classes};
     struct graph *graph = NULL;
-    ck_ms_ok(model_build(name, &input, loss, &graph, err));
+    ck_ms_ok(network_build_known(name, &input, loss, &graph, err));
     return graph;
 }
 

@@ -9,13 +9,13 @@
 static const struct network {
     const char *name;
     int64_t channels, side, classes;
-    enum model_loss loss;
+    enum network_loss loss;
 } networks[] = {
-    {"linear", 2, 1, 1, MODEL_LOSS_MSE},
-    {"lenet5", 1, 32, 10, MODEL_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
-    {"mnist", 1, 28, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"cifar_small", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"resnet50", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
+    {"linear", 2, 1, 1, NETWORK_LOSS_MSE},
+    {"lenet5", 1, 32, 10, NETWORK_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
+    {"mnist", 1, 28, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"cifar_small", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"resnet50", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE},
 };
 enum { LINEAR, LENET5, N_NETWORKS = sizeof(networks) / sizeof(networks[0]), RESNET50 = 4 };
 

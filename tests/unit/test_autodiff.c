@@ -3,7 +3,7 @@
  * Numbers are checked by central differences of the loss in double: with a step of 1e-5 the error
  * of the difference is about 1e-9, so a wrong factor anywhere shows. */
 #include "libworker/graph/op.h"
-#include "libworker/model/model.h"
+#include "libworker/network/network.h"
 #include "tests/unit/gradients.h"
 
 static const struct init zero = {INIT_CONSTANT, 0};
@@ -177,18 +177,18 @@ START_TEST(gradients_of_the_named_networks_are_right)
 {
     static const struct {
         const char *name;
-        struct model_input input;
-        enum model_loss loss;
+        struct network_input input;
+        enum network_loss loss;
     } nets[] = {
-        {"lenet5", {2, 1, 32, 32, 10}, MODEL_LOSS_SOFTMAX_CE},
-        {"mnist", {4, 1, 28, 28, 10}, MODEL_LOSS_SOFTMAX_CE},
-        {"linear", {8, 2, 1, 1, 1}, MODEL_LOSS_MSE},
-        {"linear", {4, 3, 2, 2, 5}, MODEL_LOSS_MSE},
-        {"cifar_small", {2, 3, 16, 8, 10}, MODEL_LOSS_SOFTMAX_CE},
+        {"lenet5", {2, 1, 32, 32, 10}, NETWORK_LOSS_SOFTMAX_CE},
+        {"mnist", {4, 1, 28, 28, 10}, NETWORK_LOSS_SOFTMAX_CE},
+        {"linear", {8, 2, 1, 1, 1}, NETWORK_LOSS_MSE},
+        {"linear", {4, 3, 2, 2, 5}, NETWORK_LOSS_MSE},
+        {"cifar_small", {2, 3, 16, 8, 10}, NETWORK_LOSS_SOFTMAX_CE},
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(nets); i++) {
         struct graph *net = NULL;
-        ck_ms_ok(model_build(nets[i].name, &nets[i].input, nets[i].loss, &net, err));
+        ck_ms_ok(network_build_known(nets[i].name, &nets[i].input, nets[i].loss, &net, err));
         ck_ms_ok(graph_differentiate(net, err));
         ck_gradients(net, 6);
         graph_destroy(net);
@@ -272,8 +272,8 @@ END_TEST
 START_TEST(the_list_of_ops_is_a_valid_schedule)
 {
     struct graph *net = NULL;
-    struct model_input input = {2, 3, 64, 64, 10};
-    ck_ms_ok(model_build("resnet50", &input, MODEL_LOSS_SOFTMAX_CE, &net, err));
+    struct network_input input = {2, 3, 64, 64, 10};
+    ck_ms_ok(network_build_known("resnet50", &input, NETWORK_LOSS_SOFTMAX_CE, &net, err));
     int n_forward = graph_n_ops(net);
     ck_ms_ok(graph_differentiate(net, err));
 

@@ -1,7 +1,7 @@
 /* test_job.c - job files: defaults, every refusal with its place, overrides, canonical JSON */
 #include "libworker/job/job.h"
 #include "libworker/job/job_schema.h"
-#include "libworker/model/model.h"
+#include "libworker/network/network.h"
 #include "tests/test.h"
 
 static const char minimal[] = "network: mnist\n"
@@ -815,15 +815,15 @@ START_TEST(networks_are_those_that_the_models_have)
         const struct field *row = &job_table.rows[i];
         for (size_t k = 0; row->own == &job_network && row->choices[k] != NULL; k++) {
             int found = 0;
-            for (size_t m = 0; model_at(m) != NULL; m++) {
-                found |= strcmp(model_at(m)->name, row->choices[k]) == 0;
+            for (size_t m = 0; network_known(m) != NULL; m++) {
+                found |= strcmp(network_known(m), row->choices[k]) == 0;
             }
             ck_assert_msg(found, "no model %s", row->choices[k]);
             n++;
         }
     }
-    ck_assert_ptr_nonnull(model_at(n - 1));
-    ck_assert_ptr_null(model_at(n));
+    ck_assert_ptr_nonnull(network_known(n - 1));
+    ck_assert_ptr_null(network_known(n));
 }
 END_TEST
 

@@ -25,7 +25,7 @@ static size_t arena_of(struct graph *graph, enum plan_recompute recompute, uint6
 
 START_TEST(resnet50_at_224_with_batch_32_fits_eight_ranks_into_24_gb)
 {
-    struct graph *graph = case_model("resnet50", 32, 3, 224, 10, MODEL_LOSS_SOFTMAX_CE);
+    struct graph *graph = case_model("resnet50", 32, 3, 224, 10, NETWORK_LOSS_SOFTMAX_CE);
     ck_ms_ok(graph_differentiate(graph, err));
 
     size_t kept = arena_of(graph, PLAN_RECOMPUTE_OFF, 0);
@@ -47,7 +47,7 @@ END_TEST
  * its statistics: eight threads cost next to nothing. */
 START_TEST(scratch_of_batch_norm_lives_for_its_step)
 {
-    struct graph *graph = case_model("resnet50", 8, 3, 64, 10, MODEL_LOSS_SOFTMAX_CE);
+    struct graph *graph = case_model("resnet50", 8, 3, 64, 10, NETWORK_LOSS_SOFTMAX_CE);
     ck_ms_ok(graph_differentiate(graph, err));
     size_t one = arena_of(graph, PLAN_RECOMPUTE_ON, 0);
     struct case_options options = {.training = 1, .threads = 8, .recompute = PLAN_RECOMPUTE_ON};
@@ -84,7 +84,7 @@ enum { N_NETWORKS = sizeof(networks) / sizeof(networks[0]) };
 static struct graph *network(int i)
 {
     return case_model(networks[i].name, networks[i].batch, networks[i].channels, networks[i].side,
-                      10, MODEL_LOSS_SOFTMAX_CE);
+                      10, NETWORK_LOSS_SOFTMAX_CE);
 }
 
 /* Two results may share bytes only where a kernel may write over its input. */

@@ -150,7 +150,7 @@ START_TEST(resnet50_follows_the_reference_run)
     json_t *root = load_reference(shared);
     struct case_options options = {.training = 1, .threads = 1, .recompute = PLAN_RECOMPUTE_ON};
     struct plan_case c;
-    case_init(&c, case_model("resnet50", BATCH, 3, SIDE * SCALE, 10, MODEL_LOSS_SOFTMAX_CE),
+    case_init(&c, case_model("resnet50", BATCH, 3, SIDE * SCALE, 10, NETWORK_LOSS_SOFTMAX_CE),
               &options);
     set_parameters(&c, json_object_get(root, "grad_l2_step0"));
 

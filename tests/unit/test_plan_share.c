@@ -6,13 +6,13 @@
 static const struct network {
     const char *name;
     int64_t channels, side, classes;
-    enum model_loss loss;
+    enum network_loss loss;
 } networks[] = {
-    {"resnet50", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"cifar_small", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"lenet5", 1, 32, 10, MODEL_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
-    {"mnist", 1, 28, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"linear", 2, 1, 1, MODEL_LOSS_MSE},
+    {"resnet50", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"cifar_small", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"lenet5", 1, 32, 10, NETWORK_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
+    {"mnist", 1, 28, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"linear", 2, 1, 1, NETWORK_LOSS_MSE},
 };
 enum { N_NETWORKS = sizeof(networks) / sizeof(networks[0]) };
 
@@ -344,7 +344,7 @@ START_TEST(a_plan_of_another_network_is_refused)
     init_primary(&c, 2, 2);
     struct case_options options = {.training = 0, .threads = 1, .primary = c.graph};
     struct graph *other = network(3, 2);
-    struct graph *wider = case_model("lenet5", 2, 3, 32, 10, MODEL_LOSS_SOFTMAX_CE);
+    struct graph *wider = case_model("lenet5", 2, 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE);
     struct plan *plan = NULL;
 
     ck_ms_fails(case_create(other, &options, &plan, err), MS_E_INVALID,

@@ -351,16 +351,16 @@ END_TEST
 static const struct network {
     const char *name;
     int64_t batch, channels, side, classes;
-    enum model_loss loss;
+    enum network_loss loss;
     double loss_tol, stat_tol, grad_tol;
 } networks[] = {
-    {"mnist", 32, 1, 28, 10, MODEL_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-5},
-    {"linear", 16, 2, 1, 1, MODEL_LOSS_MSE, 1e-6, 0, 1e-5},
-    {"lenet5", 8, 1, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-4},
-    {"lenet5", 3, 3, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-4},
-    {"cifar_small", 8, 3, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-5, 1e-5, 1e-4},
+    {"mnist", 32, 1, 28, 10, NETWORK_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-5},
+    {"linear", 16, 2, 1, 1, NETWORK_LOSS_MSE, 1e-6, 0, 1e-5},
+    {"lenet5", 8, 1, 32, 10, NETWORK_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-4},
+    {"lenet5", 3, 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-4},
+    {"cifar_small", 8, 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE, 1e-5, 1e-5, 1e-4},
     /* 53 batch norms amplify rounding: see the README of the reference run */
-    {"resnet50", 2, 3, 64, 10, MODEL_LOSS_SOFTMAX_CE, 1e-4, 1e-3, 2e-2},
+    {"resnet50", 2, 3, 64, 10, NETWORK_LOSS_SOFTMAX_CE, 1e-4, 1e-3, 2e-2},
 };
 
 START_TEST(network_gives_the_gradients_of_the_oracle)

@@ -7,7 +7,7 @@
 
 static struct graph *network(const char *name, int64_t batch, int64_t channels, int64_t side)
 {
-    struct graph *graph = case_model(name, batch, channels, side, 10, MODEL_LOSS_SOFTMAX_CE);
+    struct graph *graph = case_model(name, batch, channels, side, 10, NETWORK_LOSS_SOFTMAX_CE);
     ck_ms_ok(graph_differentiate(graph, err));
     return graph;
 }
@@ -54,7 +54,7 @@ START_TEST(a_team_neither_grows_nor_shrinks)
 {
     struct case_options options = {.training = 1, .threads = 8};
     struct plan_case c;
-    case_init(&c, case_model("cifar_small", 8, 3, 32, 10, MODEL_LOSS_SOFTMAX_CE), &options);
+    case_init(&c, case_model("cifar_small", 8, 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE), &options);
     float loss = 0;
     int before = 0;
     int after = 0;

@@ -9,13 +9,13 @@
 static const struct network {
     const char *name;
     int64_t batch, channels, side, classes;
-    enum model_loss loss;
+    enum network_loss loss;
 } networks[] = {
-    {"linear", 4, 1, 1, 1, MODEL_LOSS_MSE},
-    {"mnist", 8, 1, 28, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"lenet5", 4, 1, 32, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"cifar_small", 4, 3, 16, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"resnet50", 2, 3, 64, 10, MODEL_LOSS_SOFTMAX_CE},
+    {"linear", 4, 1, 1, 1, NETWORK_LOSS_MSE},
+    {"mnist", 8, 1, 28, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"lenet5", 4, 1, 32, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"cifar_small", 4, 3, 16, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"resnet50", 2, 3, 64, 10, NETWORK_LOSS_SOFTMAX_CE},
 };
 enum { LENET5 = 2, NETWORKS = 5 };
 

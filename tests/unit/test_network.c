@@ -1,15 +1,16 @@
-/* test_model.c - the named networks: parameters, order, shapes, initialisers, and refusals */
-#include "libworker/model/model.h"
+/* test_network.c - networks: those that have a name: parameters, order, shapes, initialisers, and
+ * refusals */
+#include "libworker/network/network.h"
 #include "proto/rng.h"
 #include "tests/ref_graph.h"
 #include "tests/test.h"
 
 #include <math.h>
 
-static struct graph *build(const char *name, struct model_input input, enum model_loss loss)
+static struct graph *build(const char *name, struct network_input input, enum network_loss loss)
 {
     struct graph *net = NULL;
-    ck_ms_ok(model_build(name, &input, loss, &net, err));
+    ck_ms_ok(network_build_known(name, &input, loss, &net, err));
     ck_assert_ptr_nonnull(net);
     return net;
 }
@@ -77,7 +78,7 @@ START_TEST(resnet50_has_the_parameters_of_the_sample_in_its_order)
     static char names[200][GRAPH_NAME_MAX];
     int n = expected_names(names);
     struct graph *net =
-        build("resnet50", (struct model_input){2, 3, 224, 224, 10}, MODEL_LOSS_SOFTMAX_CE);
+        build("resnet50", (struct network_input){2, 3, 224, 224, 10}, NETWORK_LOSS_SOFTMAX_CE);
 
     ck_assert_int_eq(n, 161);
     ck_assert_int_eq(graph_n_params(net), 161);
@@ -104,7 +105,7 @@ START_TEST(resnet50_names_are_those_of_the_reference_run)
         return;
     }
     struct graph *net =
-        build("resnet50", (struct model_input){16, 3, 64, 64, 10}, MODEL_LOSS_SOFTMAX_CE);
+        build("resnet50", (struct network_input){16, 3, 64, 64, 10}, NETWORK_LOSS_SOFTMAX_CE);
     char line[256];
     char want[GRAPH_NAME_MAX + 8];
     int at = -1;
@@ -127,7 +128,7 @@ END_TEST
 START_TEST(resnet50_has_the_shapes_and_initialisers_of_the_sample)
 {
     struct graph *net =
-        build("resnet50", (struct model_input){4, 3, 224, 224, 10}, MODEL_LOSS_SOFTMAX_CE);
+        build("resnet50", (struct network_input){4, 3, 224, 224, 10}, NETWORK_LOSS_SOFTMAX_CE);
 
     ck_param(net, "head.conv1.weight", "(64, 3, 7, 7)", INIT_XAVIER_UNIFORM, 0);
     ck_param(net, "head.bn1.gamma", "(64)", INIT_UNIFORM, 0.07);
@@ -148,7 +149,7 @@ END_TEST
 START_TEST(resnet50_puts_the_stride_into_the_first_1x1_convolution)
 {
     struct graph *net =
-        build("resnet50", (struct model_input){1, 3, 224, 224, 10}, MODEL_LOSS_SOFTMAX_CE);
+        build("resnet50", (struct network_input){1, 3, 224, 224, 10}, NETWORK_LOSS_SOFTMAX_CE);
     int convs = 0, strided_1x1 = 0, strided_other = 0;
     for (int i = 0; i < graph_n_ops(net); i++) {
         const struct op *op = graph_op(net, i);
@@ -174,7 +175,7 @@ END_TEST
 START_TEST(lenet5_is_the_sample)
 {
     struct graph *net =
-        build("lenet5", (struct model_input){32, 1, 32, 32, 10}, MODEL_LOSS_SOFTMAX_CE);
+        build("lenet5", (struct network_input){32, 1, 32, 32, 10}, NETWORK_LOSS_SOFTMAX_CE);
 
     ck_assert_int_eq(graph_n_params(net), 8);
     ck_param(net, "conv1.weight", "(6, 1, 5, 5)", INIT_NORMAL, 0.02);
@@ -192,7 +193,7 @@ END_TEST
 START_TEST(mnist_has_relu_on_its_logits)
 {
     struct graph *net =
-        build("mnist", (struct model_input){32, 1, 28, 28, 10}, MODEL_LOSS_SOFTMAX_CE);
+        build("mnist", (struct network_input){32, 1, 28, 28, 10}, NETWORK_LOSS_SOFTMAX_CE);
 
     ck_param(net, "fc.weight", "(10, 784)", INIT_NORMAL, 0.01);
     ck_param(net, "fc.bias", "(10)", INIT_CONSTANT, 0);
@@ -204,7 +205,7 @@ END_TEST
 
 START_TEST(linear_takes_features_and_a_float_target)
 {
-    struct graph *net = build("linear", (struct model_input){16, 2, 1, 1, 1}, MODEL_LOSS_MSE);
+    struct graph *net = build("linear", (struct network_input){16, 2, 1, 1, 1}, NETWORK_LOSS_MSE);
 
     ck_param(net, "fc.weight", "(1, 2)", INIT_NORMAL, 0.02);
     ck_param(net, "fc.bias", "(1)", INIT_NORMAL, 0.02);
@@ -220,8 +221,8 @@ START_TEST(cifar_small_takes_any_image_with_sides_of_eight)
     static const int64_t sides[][2] = {{8, 8}, {32, 32}, {24, 40}};
     for (size_t i = 0; i < MS_ARRAY_SIZE(sides); i++) {
         struct graph *net =
-            build("cifar_small", (struct model_input){2, 3, sides[i][0], sides[i][1], 10},
-                  MODEL_LOSS_SOFTMAX_CE);
+            build("cifar_small", (struct network_input){2, 3, sides[i][0], sides[i][1], 10},
+                  NETWORK_LOSS_SOFTMAX_CE);
         ck_param(net, "conv1.weight", "(16, 3, 3, 3)", INIT_NORMAL, sqrt(2.0 / 27));
         ck_param(net, "bn1.gamma", "(16)", INIT_CONSTANT, 1);
         ck_param(net, "bn3.gamma", "(64)", INIT_CONSTANT, 0.25);
@@ -234,15 +235,17 @@ END_TEST
 START_TEST(every_network_in_the_table_builds_and_differentiates)
 {
     size_t n = 0;
-    for (const struct model_info *info = NULL; (info = model_at(n)) != NULL; n++) {
-        int mnist = strcmp(info->name, "mnist") == 0;
+    for (const char *name = NULL; (name = network_known(n)) != NULL; n++) {
+        int mnist = strcmp(name, "mnist") == 0;
+        struct network *network = NULL;
+        ck_ms_ok(network_by_name(name, &network, err));
+        ck_assert_int_gt((int)strlen(network_summary(network)), 10);
+        network_destroy(network);
         int64_t side = mnist ? 28 : 32;
         for (int loss = 0; loss < 2; loss++) {
-            struct graph *net =
-                build(info->name, (struct model_input){2, mnist ? 1 : 3, side, side, 7},
-                      loss ? MODEL_LOSS_MSE : MODEL_LOSS_SOFTMAX_CE);
-            ck_assert_str_eq(graph_name(net), info->name);
-            ck_assert_int_gt((int)strlen(info->summary), 10);
+            struct graph *net = build(name, (struct network_input){2, mnist ? 1 : 3, side, side, 7},
+                                      loss ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE);
+            ck_assert_str_eq(graph_name(net), name);
             ck_ms_ok(graph_differentiate(net, err));
             ck_assert_int_eq(graph_n_gradients(net), graph_n_params(net));
             graph_destroy(net);
@@ -255,26 +258,27 @@ END_TEST
 START_TEST(refusals_name_network_wish_and_input)
 {
     struct graph *net = NULL;
-    struct model_input in = {32, 3, 224, 224, 10};
+    struct network_input in = {32, 3, 224, 224, 10};
 
-    ck_ms_fails(model_build("resnet5", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+    ck_ms_fails(network_build_known("resnet5", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
+                MS_E_INVALID,
                 "no network resnet5; known: resnet50, lenet5, mnist, linear, cifar_small");
-    ck_ms_fails(model_build("lenet5", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
-                "network lenet5 wants Cx32x32 and gets 3x224x224");
-    ck_ms_fails(model_build("mnist", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+    ck_ms_fails(network_build_known("lenet5", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
+                MS_E_INVALID, "network lenet5 wants Cx32x32 and gets 3x224x224");
+    ck_ms_fails(network_build_known("mnist", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
                 "784 features");
     in.width = 220;
-    ck_ms_fails(model_build("cifar_small", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
-                "multiples of 8 and gets 3x224x220");
+    ck_ms_fails(network_build_known("cifar_small", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
+                MS_E_INVALID, "multiples of 8 and gets 3x224x220");
     in.classes = 0;
-    ck_ms_fails(model_build("resnet50", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
-                "classes 0");
-    in = (struct model_input){0, 3, 32, 32, 10};
-    ck_ms_fails(model_build("resnet50", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
-                "batch 0");
-    in = (struct model_input){1, 3, 0, 32, 10};
-    ck_ms_fails(model_build("linear", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
-                "gets 3x0x32");
+    ck_ms_fails(network_build_known("resnet50", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
+                MS_E_INVALID, "classes 0");
+    in = (struct network_input){0, 3, 32, 32, 10};
+    ck_ms_fails(network_build_known("resnet50", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
+                MS_E_INVALID, "batch 0");
+    in = (struct network_input){1, 3, 0, 32, 10};
+    ck_ms_fails(network_build_known("linear", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
+                MS_E_INVALID, "gets 3x0x32");
     ck_assert_ptr_null(net);
 }
 END_TEST
@@ -283,7 +287,7 @@ END_TEST
  * `linear` makes its own: z = 2 x^2 + 3 y^3 + 5 + noise, 200 steps of momentum. */
 START_TEST(linear_reproduces_the_reference_run)
 {
-    struct graph *net = build("linear", (struct model_input){16, 2, 1, 1, 1}, MODEL_LOSS_MSE);
+    struct graph *net = build("linear", (struct network_input){16, 2, 1, 1, 1}, NETWORK_LOSS_MSE);
     ck_ms_ok(graph_differentiate(net, err));
     struct ref_graph *run = ref_graph_create(net);
     double *w = ref_graph_values(run, graph_find(net, "fc.weight"));
@@ -327,7 +331,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("model");
+    Suite *suite = suite_create("network");
     TCase *tc = tcase_create("networks");
     tcase_add_test(tc, resnet50_has_the_parameters_of_the_sample_in_its_order);
     tcase_add_test(tc, resnet50_names_are_those_of_the_reference_run);

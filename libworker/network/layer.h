@@ -1,0 +1,104 @@
+/* layer.h - a layer as a document says it, and the kinds that there are; private to this room
+ *
+ * A new kind of layer is: its keys in layer_kinds.c, with the function that makes its ops; a row of
+ * docs/networks.md; cases of tests/unit/test_layers. */
+#ifndef NETWORK_LAYER_H
+#define NETWORK_LAYER_H
+
+#include "libworker/network/network.h"
+#include "libworker/schema/field.h"
+#include "proto/limits.h"
+
+enum padding_kind { PADDING_NUMBERS, PADDING_SAME };
+
+struct padding {
+    enum padding_kind kind;
+    int64_t pixels[2]; /* at each side: [top and bottom, left and right] */
+};
+
+/* How a parameter begins; fan_in: values that one output sums over. */
+enum rule_kind {
+    RULE_ZEROS,
+    RULE_ONES,
+    RULE_FAN_IN,         /* U(-b, b), b = 1 / sqrt(fan_in): PyTorch's and MindSpore's layers */
+    RULE_HE_NORMAL,      /* N(0, sqrt(2 / fan_in)) (He et al., 2015) */
+    RULE_HE_UNIFORM,     /* U(-b, b), b = sqrt(6 / fan_in) */
+    RULE_XAVIER_NORMAL,  /* N(0, sqrt(2 / (fan_in + fan_out))) (Glorot and Bengio, 2010) */
+    RULE_XAVIER_UNIFORM, /* U(-b, b), b = sqrt(6 / (fan_in + fan_out)) */
+    RULE_CONSTANT,       /* a */
+    RULE_NORMAL,         /* N(0, a) */
+    RULE_UNIFORM,        /* U(-a, a) */
+};
+
+struct rule {
+    enum rule_kind kind;
+    double a;
+};
+
+struct layer {                  /* each kind has some of these */
+    char name[MS_NAME_MAX + 1]; /* "" none: its kind and a number */
+    int64_t out;                /* 0: as many as there are classes */
+    int64_t kernel[2], stride[2];
+    struct padding padding;
+    struct rule weight, bias, gamma, beta;
+    double momentum, epsilon;
+    int64_t times;
+    char first[MS_NAME_MAX + 1];
+    const struct tree_node *layers, *body, *shortcut; /* lists; NULL none */
+};
+
+struct building;
+
+struct layer_kind {
+    const char *name; /* "conv2d" */
+    struct field_table table;
+    /* Its ops, with x as what it reads; name "" for what has no parameters, or nests. Returns what
+     * it makes, or a negative code with `at` in b->err. */
+    int (*build)(struct building *b, const struct layer *layer, const struct tree_node *at, int x);
+    int has_params; /* `name` is the first part of their names; else it is a prefix of names below
+                     */
+};
+
+extern const struct layer_kind layer_kinds[];
+extern const size_t n_layer_kinds;
+
+/* An entry of a list: its kind and keys. place: "layers[2]". */
+int layer_read(const struct tree_node *entry, const char *place, const struct layer_kind **ret_kind,
+               struct layer *ret, struct ms_err *err);
+
+/* layer_own.c: types of keys */
+extern const struct field_own layer_out, layer_padding, layer_rule, layer_list;
+
+/* A list of layers as JSON; NULL without memory. Owned. */
+json_t *layers_write(const struct tree_node *list);
+
+/* ---- build.c ---- */
+
+enum { KINDS_MAX = 64 };
+
+struct building {
+    struct graph *graph;
+    const struct network_input *input;
+    struct ms_err *err;            /* never NULL */
+    const char *prefix;            /* of names here: "layer1.a." */
+    int *counts;                   /* of layers of each kind without a name, under this prefix */
+    const struct layer_kind *kind; /* of the layer that is built */
+    int n_layers;                  /* so far, repeated ones each time */
+};
+
+struct scope {
+    char prefix[4 * GRAPH_NAME_MAX]; /* too long for a name: the graph refuses it */
+    int counts[KINDS_MAX];
+};
+
+/* The layers of a list one behind the other; what the last one makes, or a negative code. */
+int build_list(struct building *b, const struct tree_node *list, const char *place, int x);
+/* For lists inside, with "name." before all names there; name "": as outside. scope is their own,
+ * and n_layers goes back to b behind them. */
+struct building build_within(const struct building *b, const char *name, struct scope *scope);
+/* b->err's text with the place and the layer before it. */
+int build_fail(struct building *b, const struct tree_node *at, const struct layer *layer);
+/* Of a tensor. */
+const struct shape *build_shape(const struct building *b, int x);
+
+#endif

@@ -1,0 +1,401 @@
+/* layer_kinds.c - the kinds of layers: the keys of each, and the ops that it is */
+#include "libworker/network/layer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN(member)  offsetof(struct layer, member)
+#define OUT_MAX     (1 << 20)
+#define KERNEL_MAX  MS_IMAGE_SIDE_MAX
+#define REPEATS_MAX 1000
+
+/* ---- parameters ---- */
+
+struct fans { /* values that one output sums over, and outputs that one value goes into */
+    int64_t in, out;
+};
+
+static struct init init_of(const struct rule *rule, struct fans fans)
+{
+    const double in = (double)fans.in;
+    switch (rule->kind) {
+    case RULE_ONES:
+        return (struct init){INIT_CONSTANT, 1};
+    case RULE_FAN_IN:
+        return (struct init){INIT_UNIFORM, 1 / sqrt(in)};
+    case RULE_HE_NORMAL:
+        return (struct init){INIT_NORMAL, sqrt(2.0 / in)};
+    case RULE_HE_UNIFORM:
+        return (struct init){INIT_UNIFORM, sqrt(6.0 / in)};
+    case RULE_XAVIER_NORMAL:
+        return (struct init){INIT_NORMAL, sqrt(2.0 / (double)(fans.in + fans.out))};
+    case RULE_XAVIER_UNIFORM: /* the graph has it, for weights */
+        return (struct init){INIT_XAVIER_UNIFORM, 0};
+    case RULE_CONSTANT:
+        return (struct init){INIT_CONSTANT, rule->a};
+    case RULE_NORMAL:
+        return (struct init){INIT_NORMAL, rule->a};
+    case RULE_UNIFORM:
+        return (struct init){INIT_UNIFORM, rule->a};
+    default:
+        return (struct init){INIT_CONSTANT, 0};
+    }
+}
+
+/* <prefix><layer>.<part>. A name that would be cut is refused by the graph's check of lengths: the
+ * buffer holds more than GRAPH_NAME_MAX. */
+static const char *part_name(const struct building *b, const struct layer *layer, const char *part,
+                             char buf[4 * GRAPH_NAME_MAX])
+{
+    snprintf(buf, 4 * GRAPH_NAME_MAX, "%s%s.%s", b->prefix, layer->name, part);
+    return buf;
+}
+
+static int param(const struct building *b, const struct layer *layer, const char *part,
+                 const struct shape *shape, struct init init)
+{
+    char name[4 * GRAPH_NAME_MAX];
+    return graph_param(b->graph, part_name(b, layer, part, name), shape, init, b->err);
+}
+
+static int state(const struct building *b, const struct layer *layer, const char *part,
+                 const struct shape *shape, double value)
+{
+    char name[4 * GRAPH_NAME_MAX];
+    const struct init init = {INIT_CONSTANT, value};
+    return graph_state(b->graph, part_name(b, layer, part, name), shape, init, layer->momentum,
+                       b->err);
+}
+
+/* ---- what a layer reads ---- */
+
+static int want_dims(struct building *b, const struct layer *layer, const struct tree_node *at,
+                     int x, int n_dims)
+{
+    char shape[96];
+    if (build_shape(b, x)->n_dims == n_dims) {
+        return MS_OK;
+    }
+    shape_format(build_shape(b, x), shape, sizeof(shape));
+    ms_fail(b->err, MS_E_INVALID, "it reads %s, and gets %s%s",
+            n_dims == 4 ? "images (n, channels, height, width)" : "rows (n, values)", shape,
+            n_dims == 2 ? "; put a flatten or a global_avg_pool before it" : "");
+    return build_fail(b, at, layer);
+}
+
+/* The graph's error gets its place. */
+static int made(struct building *b, const struct layer *layer, const struct tree_node *at, int y)
+{
+    return y < 0 ? build_fail(b, at, layer) : y;
+}
+
+static struct op_window window_of(const struct building *b, const struct layer *layer, int x)
+{
+    const int has_stride = layer->stride[0] != 0;
+    const struct op_window w = {
+        .kernel_h = layer->kernel[0],
+        .kernel_w = layer->kernel[1],
+        .stride_h = has_stride ? layer->stride[0] : layer->kernel[0],
+        .stride_w = has_stride ? layer->stride[1] : layer->kernel[1],
+        .pad_top = layer->padding.pixels[0],
+        .pad_bottom = layer->padding.pixels[0],
+        .pad_left = layer->padding.pixels[1],
+        .pad_right = layer->padding.pixels[1],
+    };
+    return layer->padding.kind == PADDING_SAME ? graph_window_padded(b->graph, x, &w) : w;
+}
+
+/* ---- leaves ---- */
+
+static int build_conv2d(struct building *b, const struct layer *layer, const struct tree_node *at,
+                        int x)
+{
+    int rc = want_dims(b, layer, at, x, 4);
+    if (rc < 0) {
+        return rc;
+    }
+    const int64_t in = build_shape(b, x)->dim[1];
+    const int64_t area = layer->kernel[0] * layer->kernel[1];
+    const int64_t out = layer->out != 0 ? layer->out : b->input->classes;
+    const struct shape shape = {4, {out, in, layer->kernel[0], layer->kernel[1]}};
+    const struct fans fans = {in * area, out * area};
+    const struct op_window window = window_of(b, layer, x);
+    int weight = param(b, layer, "weight", &shape, init_of(&layer->weight, fans));
+    return made(b, layer, at, graph_conv2d(b->graph, x, weight, &window, b->err));
+}
+
+static int build_dense(struct building *b, const struct layer *layer, const struct tree_node *at,
+                       int x)
+{
+    int rc = want_dims(b, layer, at, x, 2);
+    if (rc < 0) {
+        return rc;
+    }
+    const int64_t in = build_shape(b, x)->dim[1];
+    const int64_t out = layer->out != 0 ? layer->out : b->input->classes;
+    const struct shape w_shape = {2, {out, in}};
+    const struct shape b_shape = {1, {out}};
+    const struct fans fans = {in, out};
+    int w = param(b, layer, "weight", &w_shape, init_of(&layer->weight, fans));
+    int bias = w < 0 ? w : param(b, layer, "bias", &b_shape, init_of(&layer->bias, fans));
+    return made(b, layer, at, graph_dense(b->graph, x, w, bias, b->err));
+}
+
+static int build_batch_norm(struct building *b, const struct layer *layer,
+                            const struct tree_node *at, int x)
+{
+    int rc = want_dims(b, layer, at, x, 4);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct shape shape = {1, {build_shape(b, x)->dim[1]}};
+    const struct fans fans = {1, 1};
+    /* in this order: definition order is the order of files and of the reference's streams */
+    int g = param(b, layer, "gamma", &shape, init_of(&layer->gamma, fans));
+    int beta = g < 0 ? g : param(b, layer, "beta", &shape, init_of(&layer->beta, fans));
+    int mean = beta < 0 ? beta : state(b, layer, "moving_mean", &shape, 0);
+    int variance = mean < 0 ? mean : state(b, layer, "moving_variance", &shape, 1);
+    return made(b, layer, at,
+                graph_batch_norm(b->graph, x, g, beta, mean, variance, layer->epsilon, b->err));
+}
+
+static int build_relu(struct building *b, const struct layer *layer, const struct tree_node *at,
+                      int x)
+{
+    return made(b, layer, at, graph_relu(b->graph, x, b->err));
+}
+
+static int build_flatten(struct building *b, const struct layer *layer, const struct tree_node *at,
+                         int x)
+{
+    return made(b, layer, at, graph_flatten(b->graph, x, b->err));
+}
+
+static int build_max_pool(struct building *b, const struct layer *layer, const struct tree_node *at,
+                          int x)
+{
+    int rc = want_dims(b, layer, at, x, 4);
+    const struct op_window window = rc < 0 ? (struct op_window){0} : window_of(b, layer, x);
+    return rc < 0 ? rc : made(b, layer, at, graph_max_pool(b->graph, x, &window, b->err));
+}
+
+static int build_avg_pool(struct building *b, const struct layer *layer, const struct tree_node *at,
+                          int x)
+{
+    int rc = want_dims(b, layer, at, x, 4);
+    const struct op_window window = rc < 0 ? (struct op_window){0} : window_of(b, layer, x);
+    return rc < 0 ? rc : made(b, layer, at, graph_avg_pool(b->graph, x, &window, b->err));
+}
+
+static int build_global_avg_pool(struct building *b, const struct layer *layer,
+                                 const struct tree_node *at, int x)
+{
+    int rc = want_dims(b, layer, at, x, 4);
+    if (rc < 0) {
+        return rc;
+    }
+    const int64_t *dim = build_shape(b, x)->dim;
+    const struct op_window whole = {
+        .kernel_h = dim[2], .kernel_w = dim[3], .stride_h = 1, .stride_w = 1};
+    int y = graph_avg_pool(b->graph, x, &whole, b->err);
+    return made(b, layer, at, graph_flatten(b->graph, y, b->err));
+}
+
+/* ---- lists in lists ---- */
+
+static int build_sequential(struct building *b, const struct layer *layer,
+                            const struct tree_node *at, int x)
+{
+    (void)at;
+    struct scope scope;
+    struct building inner = build_within(b, layer->name, &scope);
+    x = build_list(&inner, layer->layers, "sequential.layers", x);
+    b->n_layers = inner.n_layers;
+    return x;
+}
+
+/* Body first: definition order. */
+static int build_residual(struct building *b, const struct layer *layer, const struct tree_node *at,
+                          int x)
+{
+    struct scope scope;
+    struct building inner = build_within(b, layer->name, &scope);
+    int y = build_list(&inner, layer->body, "residual.body", x);
+    int other = x;
+    if (layer->shortcut != NULL && y >= 0) {
+        other = build_list(&inner, layer->shortcut, "residual.shortcut", x);
+    }
+    b->n_layers = inner.n_layers;
+    if (y < 0 || other < 0) {
+        return y < 0 ? y : other; /* err has its place */
+    }
+    y = graph_add(b->graph, y, other, b->err);
+    return made(b, layer, at, y);
+}
+
+/* "b" and two on is "d", "8" and two on "10". */
+static int label_of(const char *first, int64_t i, char *buf, size_t size)
+{
+    const size_t n = strlen(first);
+    if (strspn(first, "0123456789") == n && n < 10) {
+        snprintf(buf, size, "%lld", (long long)(atoll(first) + i));
+        return MS_OK;
+    }
+    const int is_letter =
+        n == 1 && ((first[0] >= 'a' && first[0] <= 'z') || (first[0] >= 'A' && first[0] <= 'Z'));
+    const int64_t last = first[0] >= 'a' ? 'z' : 'Z';
+    if (!is_letter || first[0] + i > last) {
+        return MS_E_INVALID;
+    }
+    snprintf(buf, size, "%c", (char)(first[0] + i));
+    return MS_OK;
+}
+
+static int build_repeat(struct building *b, const struct layer *layer, const struct tree_node *at,
+                        int x)
+{
+    for (int64_t i = 0; i < layer->times && x >= 0; i++) {
+        char label[32];
+        char name[MS_NAME_MAX + 40];
+        struct scope scope;
+        if (label_of(layer->first, i, label, sizeof(label)) < 0) {
+            return tree_fail(at, b->err,
+                             "repeat.first: '%s' is no label that counts on for %lld times; give a "
+                             "number or a letter",
+                             layer->first, (long long)layer->times);
+        }
+        snprintf(name, sizeof(name), "%s%s%s", layer->name, layer->name[0] != '\0' ? "." : "",
+                 label);
+        struct building inner = build_within(b, name, &scope);
+        x = build_list(&inner, layer->layers, "repeat.layers", x);
+        b->n_layers = inner.n_layers;
+    }
+    return x;
+}
+
+/* ---- keys ---- */
+
+#define NAME_ROW(what)                                                                             \
+    {                                                                                              \
+        .key = "name", .type = FIELD_NAME, .flags = FIELD_OPTIONAL | FIELD_ADDED,                  \
+        .offset = IN(name), .help = what                                                           \
+    }
+#define OWN_NAME  NAME_ROW("first part of its parameters' names; default: its kind and a number")
+#define NEST_NAME NAME_ROW("before the names of all layers inside; default: nothing")
+#define OUT_ROW(what)                                                                              \
+    {                                                                                              \
+        .key = "out", .type = FIELD_OWN, .own = &layer_out, .flags = FIELD_REQUIRED,               \
+        .offset = IN(out), .min = 1, .max = OUT_MAX, .help = what                                  \
+    }
+#define KERNEL_ROW                                                                                 \
+    {                                                                                              \
+        .key = "kernel", .type = FIELD_SIZE, .flags = FIELD_REQUIRED, .offset = IN(kernel),        \
+        .min = 1, .max = KERNEL_MAX, .help = "[height, width] of the window"                       \
+    }
+#define STRIDE_ROW(least, value, what)                                                             \
+    {                                                                                              \
+        .key = "stride", .type = FIELD_SIZE, .offset = IN(stride), .min = least,                   \
+        .max = KERNEL_MAX, .builtin = value, .help = what                                          \
+    }
+#define PADDING_ROW                                                                                \
+    {                                                                                              \
+        .key = "padding", .type = FIELD_OWN, .own = &layer_padding, .offset = IN(padding),         \
+        .min = 0, .max = KERNEL_MAX, .builtin = "0", .help = "around the images"                   \
+    }
+#define RULE_ROW(part, value, what)                                                                \
+    {                                                                                              \
+        .key = #part, .type = FIELD_OWN, .own = &layer_rule, .offset = IN(part), .min = -1e6,      \
+        .max = 1e6, .builtin = value, .help = what                                                 \
+    }
+#define LIST_ROW(part, needed, what)                                                               \
+    {                                                                                              \
+        .key = #part, .type = FIELD_OWN, .own = &layer_list, .flags = needed, .offset = IN(part),  \
+        .help = what                                                                               \
+    }
+
+static const struct field conv2d_rows[] = {
+    OWN_NAME,    OUT_ROW("channels that it makes"),
+    KERNEL_ROW,  STRIDE_ROW(1, "1", "[height, width] of a step"),
+    PADDING_ROW, RULE_ROW(weight, "fan_in", "how the weight begins"),
+};
+static const struct field dense_rows[] = {
+    OWN_NAME,
+    OUT_ROW("values that it makes of a row"),
+    RULE_ROW(weight, "fan_in", "how the weight begins"),
+    RULE_ROW(bias, "fan_in", "how the bias begins"),
+};
+static const struct field batch_norm_rows[] = {
+    OWN_NAME,
+    {.key = "momentum",
+     .type = FIELD_REAL,
+     .offset = IN(momentum),
+     .min = 0,
+     .max = 1,
+     .builtin = "0.9",
+     .help = "what stays of a moving statistic at a step (PyTorch counts what goes)"},
+    {.key = "epsilon",
+     .type = FIELD_REAL,
+     .flags = FIELD_ABOVE,
+     .offset = IN(epsilon),
+     .min = 0,
+     .max = 1,
+     .builtin = "1e-5",
+     .help = "added to a variance"},
+    RULE_ROW(gamma, "ones", "how the scale begins"),
+    RULE_ROW(beta, "zeros", "how the shift begins"),
+};
+static const struct field pool_rows[] = {
+    KERNEL_ROW,
+    STRIDE_ROW(0, "0", "[height, width] of a step; 0: the kernel's"),
+    PADDING_ROW,
+};
+static const struct field sequential_rows[] = {
+    NEST_NAME,
+    LIST_ROW(layers, FIELD_REQUIRED, "one behind the other"),
+};
+static const struct field residual_rows[] = {
+    NEST_NAME,
+    LIST_ROW(body, FIELD_REQUIRED, "what is added to the input"),
+    LIST_ROW(shortcut, FIELD_OPTIONAL | FIELD_ADDED, "what the input goes through before that"),
+};
+static const struct field repeat_rows[] = {
+    NEST_NAME,
+    {.key = "times",
+     .type = FIELD_INT64,
+     .flags = FIELD_REQUIRED,
+     .offset = IN(times),
+     .min = 1,
+     .max = REPEATS_MAX,
+     .help = "how often"},
+    {.key = "first",
+     .type = FIELD_NAME,
+     .offset = IN(first),
+     .builtin = "0",
+     .help = "a number or a letter before the names of the first ones; it counts on"},
+    LIST_ROW(layers, FIELD_REQUIRED, "one behind the other"),
+};
+
+#define TABLE(rows, of)                                                                            \
+    {                                                                                              \
+        rows, MS_ARRAY_SIZE(rows), of                                                              \
+    }
+#define NO_KEYS(of)                                                                                \
+    {                                                                                              \
+        NULL, 0, of                                                                                \
+    }
+const struct layer_kind layer_kinds[] = {
+    {"conv2d", TABLE(conv2d_rows, "conv2d"), build_conv2d, 1},
+    {"dense", TABLE(dense_rows, "dense"), build_dense, 1},
+    {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1},
+    {"relu", NO_KEYS("relu"), build_relu, 0},
+    {"max_pool", TABLE(pool_rows, "max_pool"), build_max_pool, 0},
+    {"avg_pool", TABLE(pool_rows, "avg_pool"), build_avg_pool, 0},
+    {"global_avg_pool", NO_KEYS("global_avg_pool"), build_global_avg_pool, 0},
+    {"flatten", NO_KEYS("flatten"), build_flatten, 0},
+    {"sequential", TABLE(sequential_rows, "sequential"), build_sequential, 0},
+    {"residual", TABLE(residual_rows, "residual"), build_residual, 0},
+    {"repeat", TABLE(repeat_rows, "repeat"), build_repeat, 0},
+};
+const size_t n_layer_kinds = MS_ARRAY_SIZE(layer_kinds);

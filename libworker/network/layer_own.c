@@ -1,0 +1,196 @@
+/* layer_own.c - the types of values that layers alone have: widths, padding, first values, lists */
+#include "libworker/network/layer.h"
+
+#include "proto/settings.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static int is_word(const struct tree_node *node, const char *word)
+{
+    return node->kind == TREE_SCALAR && strcmp(node->text, word) == 0;
+}
+
+/* ---- out: a number, or as many as there are classes ---- */
+
+static int read_out(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    int64_t *dst = (void *)((char *)base + r->field->offset);
+    if (is_word(node, "classes")) {
+        *dst = 0;
+        return MS_OK;
+    }
+    return field_read_whole(r, node, dst);
+}
+
+static json_t *write_out(const struct field *field, const void *base)
+{
+    const int64_t out = *(const int64_t *)(const void *)((const char *)base + field->offset);
+    return out == 0 ? json_string("classes") : json_integer(out);
+}
+
+const struct field_own layer_out = {
+    .legal = "a whole number from 1 to 1048576, or the word classes",
+    .read = read_out,
+    .write = write_out,
+};
+
+/* ---- padding ---- */
+
+static int read_padding(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    struct padding *dst = (void *)((char *)base + r->field->offset);
+    if (is_word(node, "same") || is_word(node, "valid")) {
+        *dst = (struct padding){is_word(node, "same") ? PADDING_SAME : PADDING_NUMBERS, {0, 0}};
+        return MS_OK;
+    }
+    dst->kind = PADDING_NUMBERS;
+    return field_read_size(r, node, dst->pixels);
+}
+
+static json_t *write_padding(const struct field *field, const void *base)
+{
+    const struct padding *padding = (const void *)((const char *)base + field->offset);
+    if (padding->kind == PADDING_SAME) {
+        return json_string("same");
+    }
+    return list_append(list_append(json_array(), json_integer(padding->pixels[0])),
+                       json_integer(padding->pixels[1]));
+}
+
+const struct field_own layer_padding = {
+    .legal = "same, valid, [height, width] or one number of pixels at each side",
+    .read = read_padding,
+    .write = write_padding,
+};
+
+/* ---- how a parameter begins ---- */
+
+static const char *const words[] = {
+    [RULE_ZEROS] = "zeros",
+    [RULE_ONES] = "ones",
+    [RULE_FAN_IN] = "fan_in",
+    [RULE_HE_NORMAL] = "he_normal",
+    [RULE_HE_UNIFORM] = "he_uniform",
+    [RULE_XAVIER_NORMAL] = "xavier_normal",
+    [RULE_XAVIER_UNIFORM] = "xavier_uniform",
+    [RULE_CONSTANT] = "constant",
+    [RULE_NORMAL] = "normal",
+    [RULE_UNIFORM] = "uniform",
+};
+
+static int read_rule(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    struct rule *dst = (void *)((char *)base + r->field->offset);
+    const int has_number = node->kind == TREE_MAP && node->n_items == 1;
+    const char *word = has_number                  ? node->items[0].key
+                       : node->kind == TREE_SCALAR ? node->text
+                                                   : "";
+    int kind = has_number ? RULE_CONSTANT : RULE_ZEROS;
+    const int end = has_number ? RULE_UNIFORM : RULE_XAVIER_UNIFORM;
+    while (kind <= end && strcmp(words[kind], word) != 0) {
+        kind++;
+    }
+    if (kind > end) {
+        return field_fail(r, node, "is no way to begin");
+    }
+    double a = 0;
+    int rc = has_number ? field_read_real(r, node->items[0].value, &a) : MS_OK;
+    if (rc == MS_OK && kind != RULE_CONSTANT && a < 0) {
+        return field_fail(r, node, "has a negative width");
+    }
+    *dst = (struct rule){(enum rule_kind)kind, a};
+    return rc;
+}
+
+static json_t *write_rule(const struct field *field, const void *base)
+{
+    const struct rule *rule = (const void *)((const char *)base + field->offset);
+    return rule->kind < RULE_CONSTANT ? json_string(words[rule->kind])
+                                      : json_pack("{s:f}", words[rule->kind], rule->a);
+}
+
+const struct field_own layer_rule = {
+    .legal = "zeros | ones | fan_in | he_normal | he_uniform | xavier_normal | xavier_uniform | "
+             "{constant: a} | {normal: a} | {uniform: a}",
+    .read = read_rule,
+    .write = write_rule,
+};
+
+/* ---- lists of layers ---- */
+
+/* Looked into when they are built. */
+static int read_list(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    if (node->kind != TREE_LIST) {
+        return tree_fail(node, r->err, "%s must be a list of layers: each line begins with \"- \"",
+                         r->shown);
+    }
+    if (node->n_items == 0) {
+        return tree_fail(node, r->err, "%s is empty; leave it out, or put a layer in it", r->shown);
+    }
+    const struct tree_node **dst = (void *)((char *)base + r->field->offset);
+    *dst = node;
+    return MS_OK;
+}
+
+static json_t *write_list(const struct field *field, const void *base)
+{
+    const struct tree_node *const *src = (const void *)((const char *)base + field->offset);
+    return *src == NULL ? json_null() : layers_write(*src);
+}
+
+const struct field_own layer_list = {
+    .legal = "a list of layers",
+    .read = read_list,
+    .write = write_list,
+};
+
+json_t *layers_write(const struct tree_node *list)
+{
+    json_t *ret = json_array();
+    for (size_t i = 0; i < list->n_items; i++) {
+        const struct layer_kind *kind = NULL;
+        struct layer layer;
+        if (layer_read(list->items[i].value, "", &kind, &layer, NULL) < 0) {
+            json_decref(ret);
+            return NULL; /* only without memory: it was built before */
+        }
+        ret = list_append(ret, json_pack("{s:o}", kind->name, table_write(&kind->table, &layer)));
+    }
+    return ret;
+}
+
+/* ---- an entry ---- */
+
+int layer_read(const struct tree_node *entry, const char *place, const struct layer_kind **ret_kind,
+               struct layer *ret, struct ms_err *err)
+{
+    const char *names[KINDS_MAX];
+    assert(n_layer_kinds <= KINDS_MAX);
+    struct tree_node no_keys = {
+        .kind = TREE_MAP, .origin = entry->origin, .line = entry->line, .column = entry->column};
+    const struct tree_item bare = {.key = entry->text, /* "- relu" */
+                                   .line = entry->line,
+                                   .column = entry->column,
+                                   .value = &no_keys};
+    const struct tree_item *item = &bare;
+    int rc = entry->kind == TREE_SCALAR && !tree_is_null(entry)
+                 ? MS_OK
+                 : entry_read(entry, place, &item, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct layer_kind *kind = NULL;
+    for (size_t i = 0; i < n_layer_kinds; i++) {
+        names[i] = layer_kinds[i].name;
+        kind = strcmp(names[i], item->key) == 0 ? &layer_kinds[i] : kind;
+    }
+    if (kind == NULL) {
+        return entry_fail_unknown(item, place, "layer", names, n_layer_kinds, err);
+    }
+    *ret_kind = kind;
+    memset(ret, 0, sizeof(*ret));
+    return entry_read_table(item, place, &kind->table, ret, err);
+}

@@ -1,0 +1,60 @@
+/* network.h - networks as lists of layers: read, written, and built into a graph
+ *
+ *     known/            the networks that have a name, in the program
+ *     layer_kinds.c     what a layer of each kind may say, and the ops that it is
+ *     network.c         the document around the list
+ *
+ * A network is a YAML or JSON document: a list of layers, or a map with that list under `layers`.
+ * docs/networks.md describes it. Documents are read by one thread; a graph depends on the text,
+ * the input and nothing else. */
+#ifndef NETWORK_H
+#define NETWORK_H
+
+#include "libworker/graph/graph.h"
+#include "libworker/schema/tree.h"
+
+#include <stddef.h>
+
+enum network_loss { NETWORK_LOSS_SOFTMAX_CE, NETWORK_LOSS_MSE };
+
+struct network_input { /* what one batch looks like */
+    int64_t batch;
+    int64_t channels, height, width; /* images; features: channels = features, height = width = 1 */
+    int64_t classes;                 /* or target width for mse */
+};
+
+struct network; /* opaque */
+
+/* The name of a network that the program has: row i, or NULL past the end. */
+const char *network_known(size_t i);
+
+/* The one of that name; MS_E_INVALID names those that there are. Returns owned. */
+int network_by_name(const char *name, struct network **ret, struct ms_err *err);
+
+/* What a document says; node is borrowed for the life of the network. name: for messages and for
+ * the files that hold its weights. Errors begin with the place. Returns owned. */
+int network_read(const struct tree_node *node, const char *name, struct network **ret,
+                 struct ms_err *err);
+/* The same from text; origin stands for the file in errors, and is borrowed, too. */
+int network_parse(const char *text, size_t size, const char *origin, const char *name,
+                  struct network **ret, struct ms_err *err);
+
+void network_destroy(struct network *network); /* NULL allowed */
+
+/* One line about it for people; "" where the document has none. Borrowed. */
+const char *network_summary(const struct network *network);
+
+/* Canonical JSON, with all defaults; network_parse reads it back to the same graph. Returns owned
+ * (malloc), or NULL without memory; *ret_size without the NUL. */
+char *network_format(const struct network *network, size_t *ret_size);
+
+/* Forward ops from the data to the output, label, and loss; the caller differentiates. Errors
+ * (MS_E_INVALID) name the place and the layer, with the shapes that it gets and wants, or what the
+ * network wants of its input and what that is. Returns owned. */
+int network_build(const struct network *network, const struct network_input *input,
+                  enum network_loss loss, struct graph **ret, struct ms_err *err);
+/* Of one that is known by its name. */
+int network_build_known(const char *name, const struct network_input *input, enum network_loss loss,
+                        struct graph **ret, struct ms_err *err);
+
+#endif

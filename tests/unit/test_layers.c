@@ -1,0 +1,410 @@
+/* test_layers.c - lists of layers: names, shapes, first values, places of errors, canonical form */
+#include "libworker/network/layer.h"
+#include "tests/test.h"
+
+#include <math.h>
+
+static const struct network_input images = {8, 3, 12, 10, 5};
+
+static int build(const char *text, struct graph **ret, struct ms_err *err)
+{
+    struct network *network = NULL;
+    int rc = network_parse(text, strlen(text), "net.yaml", "net", &network, err);
+    rc = rc < 0 ? rc : network_build(network, &images, NETWORK_LOSS_SOFTMAX_CE, ret, err);
+    network_destroy(network);
+    return rc;
+}
+
+/* What that text makes of such images; the caller destroys it. */
+static struct graph *built(const char *text)
+{
+    struct graph *graph = NULL;
+    ck_ms_ok(build(text, &graph, err));
+    return graph;
+}
+
+/* Reading or building it is refused, in such words. */
+static void refused(const char *text, const char *words)
+{
+    struct graph *graph = NULL;
+    ck_ms_fails(build(text, &graph, err), MS_E_INVALID, words);
+    ck_assert_ptr_null(graph);
+}
+
+static const struct tensor *named(const struct graph *graph, const char *name)
+{
+    int index = graph_find(graph, name);
+    ck_assert_msg(index >= 0, "no %s", name);
+    return graph_tensor(graph, index);
+}
+
+static void ck_shape(const struct graph *graph, const char *name, const char *shape)
+{
+    char buf[96];
+    ck_assert_str_eq(shape_format(&named(graph, name)->shape, buf, sizeof(buf)), shape);
+}
+
+/* ---- names ---- */
+
+static const char end[] = "- global_avg_pool\n- dense: {out: classes}\n";
+
+static const char *with_end(const char *text)
+{
+    static char whole[4096];
+    snprintf(whole, sizeof(whole), "%s%s", text, end);
+    return whole;
+}
+
+START_TEST(layers_without_a_name_are_numbered_by_kind)
+{
+    struct graph *graph = built(with_end("- conv2d: {out: 4, kernel: 3}\n"
+                                         "- batch_norm\n"
+                                         "- conv2d: {out: 6, kernel: 1, name: mine}\n"
+                                         "- conv2d: {out: 7, kernel: 1}\n"));
+    ck_shape(graph, "conv2d1.weight", "(4, 3, 3, 3)");
+    ck_shape(graph, "batch_norm1.moving_variance", "(4)");
+    ck_shape(graph, "mine.weight", "(6, 4, 1, 1)");
+    ck_shape(graph, "conv2d2.weight", "(7, 6, 1, 1)");
+    ck_shape(graph, "dense1.bias", "(5)");
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(names_of_lists_stand_before_those_inside)
+{
+    struct graph *graph = built(with_end(
+        "- sequential:\n"
+        "    name: stem\n"
+        "    layers:\n"
+        "      - conv2d: {out: 4, kernel: 3}\n"
+        "      - sequential: {layers: [conv2d: {out: 4, kernel: 1}]}\n" /* the same counts */
+        "- repeat:\n"
+        "    name: block\n"
+        "    times: 2\n"
+        "    first: 9\n"
+        "    layers:\n"
+        "      - residual: {name: r, body: [conv2d: {name: c, out: 4, kernel: 1}]}\n"));
+    ck_shape(graph, "stem.conv2d1.weight", "(4, 3, 3, 3)");
+    ck_shape(graph, "stem.conv2d2.weight", "(4, 4, 1, 1)");
+    ck_shape(graph, "block.9.r.c.weight", "(4, 4, 1, 1)");
+    ck_shape(graph, "block.10.r.c.weight", "(4, 4, 1, 1)");
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(letters_count_on_and_end_with_the_alphabet)
+{
+    struct graph *graph =
+        built(with_end("- repeat: {times: 2, first: y, layers: [conv2d: {out: 3, kernel: 1}]}\n"));
+    ck_shape(graph, "y.conv2d1.weight", "(3, 3, 1, 1)");
+    ck_shape(graph, "z.conv2d1.weight", "(3, 3, 1, 1)");
+    graph_destroy(graph);
+    refused(with_end("- repeat: {times: 3, first: y, layers: [conv2d: {out: 3, kernel: 1}]}\n"),
+            "net.yaml:1:3: repeat.first: 'y' is no label that counts on for 3 times");
+}
+END_TEST
+
+START_TEST(two_layers_of_one_name_are_refused)
+{
+    refused(with_end("- conv2d: {name: c, out: 4, kernel: 3}\n"
+                     "- conv2d: {name: c, out: 4, kernel: 3}\n"),
+            "net.yaml:2:3: layer c (conv2d): ");
+}
+END_TEST
+
+/* ---- shapes ---- */
+
+/* 12 x 10; PyTorch's formula: floor((size + 2 padding - kernel) / stride) + 1. */
+static const struct {
+    const char *layer, *shape;
+} windows[] = {
+    {"conv2d: {out: 5, kernel: 3}", "(8, 5, 10, 8)"},
+    {"conv2d: {out: 5, kernel: 3, padding: 1}", "(8, 5, 12, 10)"},
+    {"conv2d: {out: 5, kernel: 3, padding: same, stride: 2}", "(8, 5, 6, 5)"},
+    {"conv2d: {out: 5, kernel: [5, 2], stride: [2, 3]}", "(8, 5, 4, 3)"},
+    {"conv2d: {out: 5, kernel: [5, 2], padding: [2, 1]}", "(8, 5, 12, 11)"},
+    {"conv2d: {out: 5, kernel: [1, 10], padding: valid}", "(8, 5, 12, 1)"},
+    {"max_pool: {kernel: 2}", "(8, 3, 6, 5)"},
+    {"max_pool: {kernel: 3, stride: 2, padding: same}", "(8, 3, 6, 5)"},
+    {"max_pool: {kernel: [3, 2], stride: [1, 2]}", "(8, 3, 10, 5)"},
+    {"avg_pool: {kernel: 5, stride: 5}", "(8, 3, 2, 2)"},
+};
+
+START_TEST(windows_have_the_shapes_of_their_formula)
+{
+    char text[256];
+    char buf[96];
+    snprintf(text, sizeof(text), "- %s\n", windows[_i].layer);
+    struct graph *graph = built(with_end(text));
+    const struct tensor *made = graph_tensor(graph, graph_op(graph, 0)->out[0]);
+    ck_assert_str_eq(shape_format(&made->shape, buf, sizeof(buf)), windows[_i].shape);
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(a_residual_adds_what_its_shortcut_makes)
+{
+    struct graph *graph = built(with_end("- residual:\n"
+                                         "    body:\n"
+                                         "      - conv2d: {out: 4, kernel: 3, padding: same}\n"
+                                         "      - relu\n"
+                                         "    shortcut:\n"
+                                         "      - conv2d: {out: 4, kernel: 1}\n"));
+    const struct op *add = graph_op(graph, 3);
+    ck_assert_int_eq(add->kind, OP_ADD);
+    ck_assert_int_eq(graph_op(graph, graph_tensor(graph, add->in[0])->producer)->kind, OP_RELU);
+    ck_assert_int_eq(graph_tensor(graph, add->in[1])->producer, 2);
+    ck_shape(graph, "conv2d2.weight", "(4, 3, 1, 1)"); /* body first */
+    graph_destroy(graph);
+}
+END_TEST
+
+/* ---- first values ---- */
+
+static const struct {
+    const char *rule;
+    enum init_kind kind;
+    double a;
+} rules[] = {
+    /* 4 outputs of 3 x 5 x 2 values: fan_in 30, fan_out 40 */
+    {"", INIT_UNIFORM, 1 / 5.477225575051661},
+    {", weight: fan_in", INIT_UNIFORM, 1 / 5.477225575051661},
+    {", weight: zeros", INIT_CONSTANT, 0},
+    {", weight: ones", INIT_CONSTANT, 1},
+    {", weight: he_normal", INIT_NORMAL, 0.2581988897471611},
+    {", weight: he_uniform", INIT_UNIFORM, 0.4472135954999579},
+    {", weight: xavier_normal", INIT_NORMAL, 0.1690308509457033},
+    {", weight: xavier_uniform", INIT_XAVIER_UNIFORM, 0},
+    {", weight: {constant: -2.5}", INIT_CONSTANT, -2.5},
+    {", weight: {normal: 0.02}", INIT_NORMAL, 0.02},
+    {", weight: {uniform: 0.07}", INIT_UNIFORM, 0.07},
+};
+
+START_TEST(parameters_begin_as_their_rule_says)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "- conv2d: {name: c, out: 4, kernel: [5, 2]%s}\n", rules[_i].rule);
+    struct graph *graph = built(with_end(text));
+    const struct init init = named(graph, "c.weight")->init;
+    ck_assert_int_eq(init.kind, rules[_i].kind);
+    ck_assert_double_eq_tol(init.a, rules[_i].a, 1e-12);
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(defaults_are_those_of_the_manual)
+{
+    struct graph *graph = built(with_end("- conv2d: {out: 4, kernel: 3}\n- batch_norm\n"));
+    ck_assert_double_eq(named(graph, "batch_norm1.moving_mean")->momentum, 0.9);
+    ck_assert_double_eq(graph_op(graph, 1)->epsilon, 1e-5);
+    ck_assert_double_eq(named(graph, "batch_norm1.gamma")->init.a, 1);
+    ck_assert_double_eq(named(graph, "batch_norm1.beta")->init.a, 0);
+    ck_assert_int_eq(graph_op(graph, 0)->window.stride_h, 1);
+    ck_assert_int_eq(graph_op(graph, 0)->window.pad_left, 0);
+    ck_assert_int_eq(named(graph, "dense1.bias")->init.kind, INIT_UNIFORM);
+    ck_assert_double_eq_tol(named(graph, "dense1.bias")->init.a, 0.5, 1e-12);
+    graph_destroy(graph);
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+static const struct {
+    const char *text, *words;
+} wrong[] = {
+    {"- conv3d: {out: 4}\n", "net.yaml:1:3: layers[0]: conv3d is no layer; did you mean conv2d?; "
+                             "known: conv2d dense batch_norm relu"},
+    {"- relu\n- batchnorm\n", "net.yaml:2:3: layers[1]: batchnorm is no layer; did you mean "
+                              "batch_norm?"},
+    {"- relu: {slope: 1}\n", "net.yaml:1:10: layers[0].relu.slope is no key of relu; known here: "},
+    {"- dense: {outs: 4}\n", "layers[0].dense.outs is no key of dense; did you mean out?"},
+    {"- dense: {}\n", "layers[0].dense.out is missing (values that it makes of a row); give a "
+                      "whole number from 1 to 1048576, or the word classes"},
+    {"- dense: {out: many}\n", "layers[0].dense.out: 'many' is no whole number; give a whole"},
+    {"- dense: {out: 0}\n", "layers[0].dense.out: '0' is out of range"},
+    {"- conv2d: {out: 4}\n", "layers[0].conv2d.kernel is missing"},
+    {"- conv2d: {out: 4, kernel: [3, 3, 3]}\n", "layers[0].conv2d.kernel: a list does not fit"},
+    {"- conv2d: {out: 4, kernel: 3, padding: full}\n", "layers[0].conv2d.padding: 'full' is"},
+    {"- conv2d: {out: 4, kernel: 3, weight: {normal: -1}}\n",
+     "has a negative width; give zeros | "},
+    {"- conv2d: {out: 4, kernel: 3, weight: {gauss: 1}}\n",
+     "is no way to begin; give zeros | ones"},
+    {"- conv2d: {out: 4, kernel: 3, weight: normal}\n", "is no way to begin"},
+    {"- repeat: {times: 2, layers: relu}\n", "layers[0].repeat.layers must be a list of layers"},
+    {"- repeat: {times: 0, layers: [relu]}\n", "layers[0].repeat.times: '0' is out of range"},
+    {"- {relu: {}, flatten: {}}\n", "layers[0] must have exactly one name; write each as"},
+    {"- [relu]\n", "net.yaml:1:3: layers[0] must have exactly one name"},
+    {"- sequential: {layers: [nothing]}\n", "sequential.layers[0]: nothing is no layer"},
+    {"- conv2d: {out: 4, kernel: 13}\n",
+     "net.yaml:1:3: layer conv2d1 (conv2d): conv2d: the kernel is larger than the padded image: "
+     "window 13x13, stride 1x1, padding top 0 left 0 bottom 0 right 0; inputs: data (8, 3, 12, "
+     "10), conv2d1.weight (4, 3, 13, 13)"},
+    {"- relu\n- dense: {name: fc, out: 4}\n",
+     "net.yaml:2:3: layer fc (dense): it reads rows (n, values), and gets (8, 3, 12, 10); put a "
+     "flatten or a global_avg_pool before it"},
+    {"- flatten\n- conv2d: {out: 4, kernel: 3}\n",
+     "net.yaml:2:3: layer conv2d1 (conv2d): it reads images (n, channels, height, width), and "
+     "gets (8, 360)"},
+    {"- flatten\n- max_pool: {kernel: 2}\n", "net.yaml:2:3: layer max_pool: it reads images"},
+    {"- residual:\n    body:\n      - conv2d: {out: 4, kernel: 3}\n",
+     "net.yaml:1:3: layer residual: add: the shapes differ; inputs: conv2d1 (8, 4, 10, 8), data "
+     "(8, 3, 12, 10)"},
+    {"- flatten\n- dense: {out: 4}\n",
+     "net.yaml:1:1: layers: the last one makes (8, 4), and 5 classes want (8, 5)"},
+    {"layers:\n  - relu\n", "layers: the last one makes (8, 3, 12, 10), and 5 classes want (8, 5)"},
+    {"[]\n", "net.yaml:1:1: a network is a list of layers"},
+    {"layers: []\n", "net.yaml:1:9: layers is empty; leave it out, or put a layer in it"},
+    {"- residual: {body: [relu], shortcut: []}\n", "layers[0].residual.shortcut is empty"},
+    {"relu\n", "net.yaml:1:1: a network is a list of layers, or a map that has one under the key"},
+    {"input: {height: 32}\nlayers: [flatten, dense: {out: classes}]\n",
+     "network net wants Cx32xW and gets 3x12x10; add a resize transform"},
+    {"input: {hight: 32}\nlayers: [flatten]\n", "input.hight is no key of a network; did you mean "
+                                                "input.height?"},
+    {"summary: x\n", "layers is missing (what it is, one behind the other); give a list of layers"},
+};
+
+START_TEST(refusals_say_where_and_what)
+{
+    refused(wrong[_i].text, wrong[_i].words);
+}
+END_TEST
+
+START_TEST(a_list_that_grows_without_end_is_refused)
+{
+    refused("- repeat:\n    times: 1000\n    layers:\n"
+            "      - repeat: {times: 1000, layers: [relu]}\n",
+            "the network has more than 10000 layers");
+}
+END_TEST
+
+START_TEST(a_name_that_files_cannot_hold_is_refused)
+{
+    char text[512];
+    static const char part[] = "a-name-of-forty-characters-and-no-more-x";
+    snprintf(text, sizeof(text),
+             "- sequential: {name: %s, layers: [conv2d: {name: %s, out: 4, kernel: 1}]}\n", part,
+             part);
+    refused(with_end(text), "net.yaml:1:");
+}
+END_TEST
+
+/* ---- canonical form ---- */
+
+/* All defaults are in it, and it makes the same graph. */
+static void check_again(const struct network *network, const struct network_input *input)
+{
+    struct network *again = NULL;
+    struct graph *a = NULL;
+    struct graph *b = NULL;
+    size_t size = 0;
+    char *text = network_format(network, &size);
+    ck_assert_ptr_nonnull(text);
+    ck_ms_ok(network_parse(text, size, "canonical", "net", &again, err));
+    char *twice = network_format(again, NULL);
+    ck_assert_str_eq(text, twice);
+    ck_ms_ok(network_build(network, input, NETWORK_LOSS_SOFTMAX_CE, &a, err));
+    ck_ms_ok(network_build(again, input, NETWORK_LOSS_SOFTMAX_CE, &b, err));
+    char *as = graph_describe(a);
+    char *bs = graph_describe(b);
+    ck_assert_str_eq(strchr(as, '\n'), strchr(bs, '\n')); /* behind the name */
+    ck_assert_int_eq(graph_n_stored(a), graph_n_stored(b));
+    for (int i = 0; i < graph_n_stored(a); i++) {
+        const struct tensor *x = graph_tensor(a, graph_stored_at(a, i));
+        const struct tensor *y = graph_tensor(b, graph_stored_at(b, i));
+        ck_assert_str_eq(x->name, y->name);
+        ck_assert_int_eq(x->init.kind, y->init.kind);
+        ck_assert(x->init.a == y->init.a && x->momentum == y->momentum);
+    }
+    free(as);
+    free(bs);
+    graph_destroy(a);
+    graph_destroy(b);
+    free(twice);
+    free(text);
+    network_destroy(again);
+}
+
+START_TEST(known_networks_are_the_same_from_their_canonical_form)
+{
+    const char *name = network_known((size_t)_i);
+    const int is_mnist = strcmp(name, "mnist") == 0;
+    const struct network_input input = {2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32,
+                                        7};
+    struct network *network = NULL;
+    ck_ms_ok(network_by_name(name, &network, err));
+    check_again(network, &input);
+    network_destroy(network);
+}
+END_TEST
+
+START_TEST(the_canonical_form_has_all_defaults)
+{
+    static const char text[] = "- conv2d: {out: 4, kernel: 3}\n- global_avg_pool\n"
+                               "- dense: {out: classes, weight: {normal: 0.5}}\n";
+    struct network *network = NULL;
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    char *canonical = network_format(network, NULL);
+    ck_assert_str_eq(canonical,
+                     "{\"layers\":[{\"conv2d\":{\"kernel\":[3,3],\"out\":4,\"padding\":[0,0],"
+                     "\"stride\":[1,1],\"weight\":\"fan_in\"}},{\"global_avg_pool\":{}},"
+                     "{\"dense\":{\"bias\":\"fan_in\",\"out\":\"classes\",\"weight\":"
+                     "{\"normal\":0.5}}}],\"summary\":\"\"}");
+    check_again(network, &images);
+    free(canonical);
+    network_destroy(network);
+}
+END_TEST
+
+/* ---- the table itself ---- */
+
+START_TEST(every_kind_and_key_stands_in_the_manual)
+{
+    static char manual[16384];
+    char path[1024];
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    ck_assert_ptr_nonnull(root);
+    snprintf(path, sizeof(path), "%s/docs/networks.md", root);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_lt(fread(manual, 1, sizeof(manual) - 1, file), sizeof(manual) - 1);
+    fclose(file);
+    for (size_t k = 0; k < n_layer_kinds; k++) {
+        const struct field_table *table = &layer_kinds[k].table;
+        char want[64];
+        snprintf(want, sizeof(want), "`%s`", layer_kinds[k].name);
+        char *row = strstr(manual, "| kind |");
+        row = row != NULL ? strstr(row, want) : NULL;
+        ck_assert_msg(row != NULL, "no row of %s", want);
+        const size_t length = strcspn(row, "\n");
+        for (size_t i = 0; i < table->n; i++) {
+            ck_assert_ptr_nonnull(table->rows[i].help);
+            snprintf(want, sizeof(want), "`%s`", table->rows[i].key);
+            ck_assert_msg(memmem(row, length, want, strlen(want)) != NULL, "%s lacks %s",
+                          layer_kinds[k].name, want);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layers");
+    TCase *t = tcase_create("lists");
+    tcase_add_test(t, layers_without_a_name_are_numbered_by_kind);
+    tcase_add_test(t, names_of_lists_stand_before_those_inside);
+    tcase_add_test(t, letters_count_on_and_end_with_the_alphabet);
+    tcase_add_test(t, two_layers_of_one_name_are_refused);
+    tcase_add_loop_test(t, windows_have_the_shapes_of_their_formula, 0,
+                        (int)MS_ARRAY_SIZE(windows));
+    tcase_add_test(t, a_residual_adds_what_its_shortcut_makes);
+    tcase_add_loop_test(t, parameters_begin_as_their_rule_says, 0, (int)MS_ARRAY_SIZE(rules));
+    tcase_add_test(t, defaults_are_those_of_the_manual);
+    tcase_add_loop_test(t, refusals_say_where_and_what, 0, (int)MS_ARRAY_SIZE(wrong));
+    tcase_add_test(t, a_list_that_grows_without_end_is_refused);
+    tcase_add_test(t, a_name_that_files_cannot_hold_is_refused);
+    tcase_add_loop_test(t, known_networks_are_the_same_from_their_canonical_form, 0, 5);
+    tcase_add_test(t, the_canonical_form_has_all_defaults);
+    tcase_add_test(t, every_kind_and_key_stands_in_the_manual);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}
