@@ -124,7 +124,7 @@ supervise() { # sets status
             tell_again "the job waits for that rank" "${again[pid]}"
         elif [ "$ended" -ne 0 ]; then
             failed=$ended
-            # what is not legal, or no program, never came to the scheduler; of others it knows, and what to do
+            # what is not legal, or no program, has as a rule not come to the scheduler; of others it knows, and what to do
             case $recovers:$ended in
             1:2 | 1:78 | 1:126 | 1:127) ;;
             1:*) waits=1 ;;
