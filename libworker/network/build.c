@@ -23,19 +23,6 @@ int build_fail(struct building *b, const struct tree_node *at, const struct laye
                : tree_fail(at, b->err, "layer %s: %s", kind, why);
 }
 
-/* "conv2d2": the second one without a name under its prefix. */
-static void name_of(struct building *b, const struct layer_kind *kind, const struct layer *layer,
-                    char *buf, size_t size)
-{
-    const int number = ++b->counts[kind - layer_kinds];
-    if (layer->name[0] != '\0') {
-        b->counts[kind - layer_kinds]--;
-        snprintf(buf, size, "%s", layer->name);
-    } else {
-        snprintf(buf, size, "%s%d", kind->name, number);
-    }
-}
-
 static int build_entry(struct building *b, const struct tree_node *entry, const char *place, int x)
 {
     const struct layer_kind *kind = NULL;
@@ -48,10 +35,9 @@ static int build_entry(struct building *b, const struct tree_node *entry, const 
         return tree_fail(entry, b->err, "%s: the network has more than %d layers", place,
                          MS_LAYERS_MAX);
     }
-    if (kind->has_params) {
-        char name[MS_NAME_MAX + 1];
-        name_of(b, kind, &layer, name, sizeof(name));
-        memcpy(layer.name, name, sizeof(name));
+    if (kind->has_params && layer.name[0] == '\0') { /* "conv2d2": the second one like that here */
+        snprintf(layer.name, sizeof(layer.name), "%s%d", kind->name,
+                 ++b->counts[kind - layer_kinds]);
     }
     b->kind = kind;
     return kind->build(b, &layer, entry, x);

@@ -45,7 +45,8 @@ void network_destroy(struct network *network); /* NULL allowed */
 const char *network_summary(const struct network *network);
 
 /* Canonical JSON, with all defaults; network_parse reads it back to the same graph. Returns owned
- * (malloc), or NULL without memory; *ret_size without the NUL. */
+ * (malloc), or NULL without memory, or where a list inside, which nobody has built, is not legal;
+ * *ret_size without the NUL. */
 char *network_format(const struct network *network, size_t *ret_size);
 
 /* Forward ops from the data to the output, label, and loss; the caller differentiates. Errors
