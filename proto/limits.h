@@ -224,23 +224,26 @@
 #define MS_SCHED_PORT     8118
 
 /* Jobs */
-#define MS_CHECKPOINTS_MAX   1000        /* that a job keeps: more is a disk full of one training */
-#define MS_METRICS_PENDING   (1U << 20)  /* lines that wait for room on the disk: 4,000 steps */
-#define MS_RANK_LOG_WAITING  (1U << 20)  /* ... of a rank's log: 30,000 steps */
-#define MS_LOG_WAITING       (64U << 10) /* ... of a program's log: 400 events */
-#define MS_CHECKPOINT_MAX    (1U << 20)  /* a manifest: a plan in JSON, and what decides a job */
-#define MS_CHECKPOINT_FILES  100000      /* names in a folder that is looked through for them */
-#define MS_JOB_FILE_MAX      (1U << 20)
-#define MS_JOB_DEPTH_MAX     16   /* levels of YAML: the deepest legal value is at 5 */
-#define MS_JOB_NODES_MAX     4096 /* values in a job file: the largest legal job has about 200 */
-#define MS_BATCH_MAX         65536
-#define MS_TEAM_STACK_MIN    (256U << 10) /* of an OpenMP thread: AVX-512 kernels need 48 KiB */
-#define MS_THREADS_MAX       MS_CPUS_MAX  /* of a rank: a service may have 4096 tasks */
-#define MS_EPOCHS_MAX        1000000
-#define MS_CLASSES_MAX       100000
-#define MS_LAYERS_MAX        10000 /* of a network, repeated ones each time */
-#define MS_TRANSFORMS_MAX    16
-#define MS_IMAGE_SIDE_MAX    4096
-#define MS_IMAGE_CHANNEL_MAX 16
+#define MS_CHECKPOINTS_MAX  1000        /* that a job keeps: more is a disk full of one training */
+#define MS_METRICS_PENDING  (1U << 20)  /* lines that wait for room on the disk: 4,000 steps */
+#define MS_RANK_LOG_WAITING (1U << 20)  /* ... of a rank's log: 30,000 steps */
+#define MS_LOG_WAITING      (64U << 10) /* ... of a program's log: 400 events */
+#define MS_CHECKPOINT_MAX   (1U << 20)  /* a manifest: a plan in JSON, and what decides a job */
+#define MS_CHECKPOINT_FILES 100000      /* names in a folder that is looked through for them */
+#define MS_JOB_FILE_MAX     (1U << 20)
+/* Levels and values of a YAML or JSON document, a job's or a network's: a layer in another one is
+ * three levels down, and a canonical text of MS_NETWORK_MAX has some 8,000 values. */
+#define MS_DOCUMENT_DEPTH_MAX 48
+#define MS_DOCUMENT_NODES_MAX 16384
+#define MS_BATCH_MAX          65536
+#define MS_TEAM_STACK_MIN     (256U << 10) /* of an OpenMP thread: AVX-512 kernels need 48 KiB */
+#define MS_THREADS_MAX        MS_CPUS_MAX  /* of a rank: a service may have 4096 tasks */
+#define MS_EPOCHS_MAX         1000000
+#define MS_CLASSES_MAX        100000
+#define MS_LAYERS_MAX         10000       /* of a network, repeated ones each time */
+#define MS_NETWORK_MAX        (64U << 10) /* its canonical text: resnet50's has 7 KiB */
+#define MS_TRANSFORMS_MAX     16
+#define MS_IMAGE_SIDE_MAX     4096
+#define MS_IMAGE_CHANNEL_MAX  16
 
 #endif

@@ -15,6 +15,9 @@ int build_fail(struct building *b, const struct tree_node *at, const struct laye
     char head[GRAPH_NAME_MAX + 16];
     const char *kind = b->kind->name;
     const char *text = ms_err_text(b->err);
+    if (ms_err_code(b->err) == MS_E_NOMEM) { /* not the layer's fault */
+        return MS_E_NOMEM;
+    }
     snprintf(head, sizeof(head), "graph %s: ", graph_name(b->graph));
     text += strncmp(text, head, strlen(head)) == 0 ? strlen(head) : 0;
     snprintf(why, sizeof(why), "%s", text);

@@ -69,6 +69,9 @@ int layer_read(const struct tree_node *entry, const char *place, const struct la
 /* layer_own.c: types of keys */
 extern const struct field_own layer_out, layer_padding, layer_rule, layer_list;
 
+/* Reads each layer of a list, and of the lists inside, for its errors: a list that was read is
+ * legal, whatever its shapes are. place: "layers". */
+int layers_read(const struct tree_node *list, const char *place, struct ms_err *err);
 /* A list of layers as JSON; NULL without memory. Owned. */
 json_t *layers_write(const struct tree_node *list);
 

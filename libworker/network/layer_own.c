@@ -120,7 +120,19 @@ const struct field_own layer_rule = {
 
 /* ---- lists of layers ---- */
 
-/* Looked into when they are built. */
+int layers_read(const struct tree_node *list, const char *place, struct ms_err *err)
+{
+    int rc = MS_OK;
+    for (size_t i = 0; i < list->n_items && rc == MS_OK; i++) {
+        char below[96];
+        const struct layer_kind *kind = NULL;
+        struct layer layer;
+        snprintf(below, sizeof(below), "%s[%zu]", place, i);
+        rc = layer_read(list->items[i].value, below, &kind, &layer, err);
+    }
+    return rc;
+}
+
 static int read_list(const struct field_reader *r, const struct tree_node *node, void *base)
 {
     if (node->kind != TREE_LIST) {
@@ -132,7 +144,7 @@ static int read_list(const struct field_reader *r, const struct tree_node *node,
     }
     const struct tree_node **dst = (void *)((char *)base + r->field->offset);
     *dst = node;
-    return MS_OK;
+    return layers_read(node, r->shown, r->err);
 }
 
 static json_t *write_list(const struct field *field, const void *base)
@@ -155,7 +167,7 @@ json_t *layers_write(const struct tree_node *list)
         struct layer layer;
         if (layer_read(list->items[i].value, "", &kind, &layer, NULL) < 0) {
             json_decref(ret);
-            return NULL; /* only without memory: it was built before */
+            return NULL; /* without memory: it was read before */
         }
         ret = list_append(ret, json_pack("{s:o}", kind->name, table_write(&kind->table, &layer)));
     }

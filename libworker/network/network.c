@@ -14,7 +14,7 @@
 enum { SUMMARY_MAX = 160 };
 
 struct network {
-    char name[GRAPH_NAME_MAX];
+    char name[MS_NAME_MAX + 1];
     char summary[SUMMARY_MAX + 1];
     int has_input; /* what it wants of it; 0: any */
     int64_t channels, height, width;
@@ -53,6 +53,11 @@ static const struct field_own summary_own = {
         .min = 0, .max = most, .builtin = "0", .help = what                                        \
     }
 static const struct field rows[] = {
+    {.key = "name",
+     .type = FIELD_NAME,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = offsetof(struct network, name),
+     .help = "what it is called"},
     {.key = "summary",
      .type = FIELD_OWN,
      .own = &summary_own,
@@ -84,7 +89,7 @@ static int read_document(struct network *network, const struct tree_node *node, 
     const struct table_reader reader = {.table = &table, .prefix = "", .err = err};
     if (node->kind == TREE_LIST && node->n_items > 0) {
         network->layers = node;
-        return MS_OK;
+        return layers_read(node, "layers", err);
     }
     if (node->kind != TREE_MAP) {
         return tree_fail(node, err,
@@ -111,6 +116,10 @@ int network_read(const struct tree_node *node, const char *name, struct network 
     struct network *network = NULL;
     int rc = create(name, &network, err);
     rc = rc < 0 ? rc : read_document(network, node, err);
+    if (rc == MS_OK && strlen(network->name) >= GRAPH_NAME_MAX) {
+        rc = tree_fail(node, err, "name: '%.40s...' is too long; give at most %d characters",
+                       network->name, GRAPH_NAME_MAX - 1);
+    }
     if (rc < 0) {
         network_destroy(network);
         return rc;
@@ -143,14 +152,24 @@ void network_destroy(struct network *network)
     }
 }
 
+const char *network_name(const struct network *network)
+{
+    return network->name;
+}
+
 const char *network_summary(const struct network *network)
 {
     return network->summary;
 }
 
+json_t *network_write(const struct network *network)
+{
+    return table_write(&table, network);
+}
+
 char *network_format(const struct network *network, size_t *ret_size)
 {
-    json_t *root = table_write(&table, network);
+    json_t *root = network_write(network);
     char *text = json_text(root, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17), ret_size);
     json_decref(root);
     return text;

@@ -13,6 +13,7 @@
 #include "libworker/graph/graph.h"
 #include "libworker/schema/tree.h"
 
+#include <jansson.h>
 #include <stddef.h>
 
 enum network_loss { NETWORK_LOSS_SOFTMAX_CE, NETWORK_LOSS_MSE };
@@ -31,8 +32,8 @@ const char *network_known(size_t i);
 /* The one of that name; MS_E_INVALID names those that there are. Returns owned. */
 int network_by_name(const char *name, struct network **ret, struct ms_err *err);
 
-/* What a document says; node is borrowed for the life of the network. name: for messages and for
- * the files that hold its weights. Errors begin with the place. Returns owned. */
+/* What a document says; node is borrowed for the life of the network. name: what it is called where
+ * the document does not say it. Errors begin with the place. Returns owned. */
 int network_read(const struct tree_node *node, const char *name, struct network **ret,
                  struct ms_err *err);
 /* The same from text; origin stands for the file in errors, and is borrowed, too. */
@@ -41,11 +42,15 @@ int network_parse(const char *text, size_t size, const char *origin, const char 
 
 void network_destroy(struct network *network); /* NULL allowed */
 
+/* What the document calls it, or what it was given; for messages and files. Borrowed. */
+const char *network_name(const struct network *network);
 /* One line about it for people; "" where the document has none. Borrowed. */
 const char *network_summary(const struct network *network);
 
-/* Canonical JSON, with all defaults; network_parse reads it back to the same graph. Returns owned
- * (malloc), or NULL without memory, or where a list inside, which nobody has built, is not legal;
+/* An object with all defaults; network_read of its text makes the same graph. NULL without memory.
+ * Owned. */
+json_t *network_write(const struct network *network);
+/* The same as canonical text, with sorted keys. Returns owned (malloc), or NULL without memory;
  * *ret_size without the NUL. */
 char *network_format(const struct network *network, size_t *ret_size);
 

@@ -94,6 +94,8 @@ int field_fail(const struct field_reader *reader, const struct tree_node *node, 
 int field_read_whole(const struct field_reader *reader, const struct tree_node *node, int64_t *ret);
 int field_read_real(const struct field_reader *reader, const struct tree_node *node, double *ret);
 int field_read_choice(const struct field_reader *reader, const struct tree_node *node, int *ret);
+/* MS_PATH_MAX + 1 bytes. */
+int field_read_path(const struct field_reader *reader, const struct tree_node *node, char *ret);
 int field_read_size(const struct field_reader *reader, const struct tree_node *node,
                     int64_t ret[2]);
 int field_read_padding(const struct field_reader *reader, const struct tree_node *node,

@@ -18,9 +18,9 @@ struct builder {
     const char *origin;
     int with_lines;
     struct tree_node *root;
-    struct tree_node *stack[MS_JOB_DEPTH_MAX];
-    char *key[MS_JOB_DEPTH_MAX]; /* of the map at this depth: read, its value not yet */
-    yaml_mark_t key_mark[MS_JOB_DEPTH_MAX];
+    struct tree_node *stack[MS_DOCUMENT_DEPTH_MAX];
+    char *key[MS_DOCUMENT_DEPTH_MAX]; /* of the map at this depth: read, its value not yet */
+    yaml_mark_t key_mark[MS_DOCUMENT_DEPTH_MAX];
     size_t depth;
     size_t n_nodes;
 };
@@ -130,7 +130,8 @@ static int fail_parser(const struct builder *b, const yaml_parser_t *parser, str
     if (parser->error == YAML_READER_ERROR) {
         locate(b, parser->problem_offset, &mark);
         if (parser->problem != NULL && strstr(parser->problem, "control") != NULL) {
-            return fail_mark(b, mark, err, "a control character (0x%02x) has no place in a job",
+            return fail_mark(b, mark, err,
+                             "a control character (0x%02x) has no place in a document",
                              (unsigned)parser->problem_value);
         }
         return fail_mark(b, mark, err, "the bytes are not UTF-8; save the file as UTF-8 text");
@@ -156,7 +157,7 @@ void tree_destroy(struct tree_node *node)
     }
     for (size_t i = 0; i < node->n_items; i++) {
         free(node->items[i].key);
-        tree_destroy(node->items[i].value); /* at most MS_JOB_DEPTH_MAX deep */
+        tree_destroy(node->items[i].value); /* at most MS_DOCUMENT_DEPTH_MAX deep */
     }
     free(node->items);
     free(node->text);
@@ -233,13 +234,13 @@ static int attach(struct builder *b, struct tree_node *node, struct ms_err *err)
 static int begin_node(struct builder *b, const yaml_event_t *event, enum tree_kind kind,
                       struct tree_node **ret, struct ms_err *err)
 {
-    if (++b->n_nodes > MS_JOB_NODES_MAX) {
-        return fail_mark(b, event->start_mark, err, "more than %d values: this is no job",
-                         MS_JOB_NODES_MAX);
+    if (++b->n_nodes > MS_DOCUMENT_NODES_MAX) {
+        return fail_mark(b, event->start_mark, err, "more than %d values: too many for a document",
+                         MS_DOCUMENT_NODES_MAX);
     }
-    if (kind != TREE_SCALAR && b->depth == MS_JOB_DEPTH_MAX) {
+    if (kind != TREE_SCALAR && b->depth == MS_DOCUMENT_DEPTH_MAX) {
         return fail_mark(b, event->start_mark, err, "nested deeper than %d levels",
-                         MS_JOB_DEPTH_MAX);
+                         MS_DOCUMENT_DEPTH_MAX);
     }
     struct tree_node *node = node_create(kind, b->origin);
     if (node == NULL) {
@@ -259,11 +260,11 @@ static int check_plainness(const struct builder *b, const yaml_event_t *event, c
 {
     if (anchor != NULL) {
         return fail_mark(b, event->start_mark, err,
-                         "anchors (&%.40s) and aliases are not used in jobs; write it out", anchor);
+                         "anchors (&%.40s) and aliases are not used here; write it out", anchor);
     }
     if (tag != NULL) {
-        return fail_mark(b, event->start_mark, err,
-                         "tags (%.40s) are not used in jobs; leave it out", tag);
+        return fail_mark(b, event->start_mark, err, "tags (%.40s) are not used here; leave it out",
+                         tag);
     }
     return MS_OK;
 }
@@ -287,7 +288,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *event, struct ms_err
 {
     const char *value = (const char *)event->data.scalar.value;
     if (strlen(value) != event->data.scalar.length) {
-        return fail_mark(b, event->start_mark, err, "a NUL byte has no place in a job");
+        return fail_mark(b, event->start_mark, err, "a NUL byte has no place in a document");
     }
     char *text = strdup(value);
     if (text == NULL) {
@@ -331,7 +332,7 @@ static int on_event(struct builder *b, const yaml_event_t *event, struct ms_err 
     switch (event->type) {
     case YAML_ALIAS_EVENT:
         return fail_mark(b, event->start_mark, err,
-                         "aliases (*%.40s) are not used in jobs; write the value out",
+                         "aliases (*%.40s) are not used here; write the value out",
                          (const char *)event->data.alias.anchor);
     case YAML_SCALAR_EVENT:
         rc = check_plainness(b, event, (const char *)event->data.scalar.anchor,
@@ -386,7 +387,7 @@ int tree_parse(const char *text, size_t size, const char *origin, int with_lines
         yaml_event_delete(&event);
     }
     yaml_parser_delete(&parser);
-    for (size_t i = 0; i < MS_JOB_DEPTH_MAX; i++) {
+    for (size_t i = 0; i < MS_DOCUMENT_DEPTH_MAX; i++) {
         free(b.key[i]);
     }
     if (rc == MS_OK && b.root == NULL) {
@@ -440,7 +441,7 @@ int tree_set(struct tree_node *root, const char *path, struct tree_node *value, 
     struct tree_node *map = root;
     const char *dot = NULL;
     for (int depth = 1; (dot = strchr(path, '.')) != NULL; depth++) {
-        if (dot == path || depth == MS_JOB_DEPTH_MAX) {
+        if (dot == path || depth == MS_DOCUMENT_DEPTH_MAX) {
             tree_destroy(value);
             return tree_fail_at(origin, 0, 0, err, "the key is no dotted path of names");
         }

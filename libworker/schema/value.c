@@ -257,7 +257,7 @@ static int references_are_closed(const char *text)
     return 1;
 }
 
-static int read_path(const struct field_reader *r, const struct tree_node *node, char *dst)
+int field_read_path(const struct field_reader *r, const struct tree_node *node, char *dst)
 {
     if (node->kind != TREE_SCALAR || node->text[0] == '\0') {
         return field_fail(r, node, "is no path");
@@ -382,7 +382,7 @@ int field_read(const struct field_reader *r, const struct tree_node *node, void 
     case FIELD_NAME:
         return read_name(r, node, dst);
     case FIELD_PATH:
-        return read_path(r, node, dst);
+        return field_read_path(r, node, dst);
     case FIELD_OWN:
         return field->own->read(r, node, base);
     case FIELD_INT:

@@ -348,7 +348,7 @@ START_TEST(the_canonical_form_has_all_defaults)
                      "{\"layers\":[{\"conv2d\":{\"kernel\":[3,3],\"out\":4,\"padding\":[0,0],"
                      "\"stride\":[1,1],\"weight\":\"fan_in\"}},{\"global_avg_pool\":{}},"
                      "{\"dense\":{\"bias\":\"fan_in\",\"out\":\"classes\",\"weight\":"
-                     "{\"normal\":0.5}}}],\"summary\":\"\"}");
+                     "{\"normal\":0.5}}}],\"name\":\"net\",\"summary\":\"\"}");
     check_again(network, &images);
     free(canonical);
     network_destroy(network);
