@@ -27,7 +27,7 @@ const struct cli_option cmd_run_options[] = {
 /* Named with the folder itself: the workers, too, find it in this environment. */
 static const char *eval_name(struct run *run)
 {
-    static struct job shown; /* 20 KiB */
+    static struct job shown; /* 90 KiB */
     size_t n = 0;
     shown = run->job;
     char *path = shown.evaluate_dataset.path;

@@ -1,5 +1,6 @@
 /* job.c - a job from a file, and the paths inside it */
 #include "libworker/job/job.h"
+#include "libworker/job/job_schema.h"
 
 #include "libworker/data/path.h"
 
@@ -12,35 +13,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads at most MS_JOB_FILE_MAX + 1 bytes, so that a device or a huge file cannot fill memory. */
-static int read_file(const char *path, char **ret, size_t *ret_size, struct ms_err *err)
+/* A device or a huge file cannot fill memory. */
+int job_read_text(const char *what, const char *path, char **ret, size_t *ret_size,
+                  struct ms_err *err)
 {
-    if (strcmp(path, "-") == 0) { /* its paths would be relative to no folder */
-        return ms_fail(err, MS_E_INVALID,
-                       "a job comes from a file, not from standard input; name one, and change "
-                       "single keys with --set KEY=VALUE");
-    }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
     if (fd < 0) {
-        return ms_fail_errno(err, MS_E_INVALID, "job file %.160s cannot be opened", path);
+        return ms_fail_errno(err, MS_E_INVALID, "%s %.160s cannot be opened", what, path);
     }
     struct stat st;
     char *text = NULL;
     int rc = MS_OK;
     size_t size = 0;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        rc = ms_fail(err, MS_E_INVALID,
-                     "job file %.160s is no regular file: a job comes from a file", path);
+        rc = ms_fail(err, MS_E_INVALID, "%s %.160s is no regular file", what, path);
         goto out;
     }
     if (st.st_size > (off_t)MS_JOB_FILE_MAX) {
-        rc = ms_fail(err, MS_E_INVALID, "job file %.160s has %lld bytes; a job has at most %u",
-                     path, (long long)st.st_size, MS_JOB_FILE_MAX);
+        rc = ms_fail(err, MS_E_INVALID, "%s %.160s has %lld bytes; at most %u are read", what, path,
+                     (long long)st.st_size, MS_JOB_FILE_MAX);
         goto out;
     }
     text = malloc(MS_JOB_FILE_MAX + 1);
     if (text == NULL) {
-        rc = ms_fail(err, MS_E_NOMEM, "job file %.160s: no memory to read it", path);
+        rc = ms_fail(err, MS_E_NOMEM, "%s %.160s: no memory to read it", what, path);
         goto out;
     }
     while (size <= MS_JOB_FILE_MAX) {
@@ -49,7 +45,7 @@ static int read_file(const char *path, char **ret, size_t *ret_size, struct ms_e
             break;
         }
         if (got < 0 && errno != EINTR) {
-            rc = ms_fail_errno(err, MS_E_IO, "job file %.160s cannot be read", path);
+            rc = ms_fail_errno(err, MS_E_IO, "%s %.160s cannot be read", what, path);
             goto out;
         }
         size += got > 0 ? (size_t)got : 0;
@@ -81,7 +77,12 @@ int job_load(const char *path, const struct job_override *overrides, size_t n, i
 {
     char *text = NULL;
     size_t size = 0;
-    int rc = read_file(path, &text, &size, err);
+    if (strcmp(path, "-") == 0) { /* its paths would be relative to no folder */
+        return ms_fail(err, MS_E_INVALID,
+                       "a job comes from a file, not from standard input; name one, and change "
+                       "single keys with --set KEY=VALUE");
+    }
+    int rc = job_read_text("job file", path, &text, &size, err);
     if (rc < 0) {
         return rc;
     }

@@ -30,8 +30,9 @@ struct job {
     char name[MS_NAME_MAX + 1]; /* default: the network's */
     int workers;                /* 1 .. MS_WORKERS_MAX */
     int priority;
-    char network[MS_PATH_MAX + 1];
-    int classes; /* 0: from the data */
+    char network[MS_NAME_MAX + 1];   /* its name */
+    char layers[MS_NETWORK_MAX + 1]; /* canonical JSON (network.h); "": the one of that name */
+    int classes;                     /* 0: from the data */
     struct data_spec dataset;
     int n_transforms;
     struct transform transforms[MS_TRANSFORMS_MAX];
@@ -75,6 +76,10 @@ int job_load(const char *path, const struct job_override *overrides, size_t n, i
 int job_parse(const char *text, size_t size, const char *origin, const char *base_dir,
               const struct job_override *overrides, size_t n, int workers, struct job *ret,
               struct ms_err *err);
+
+/* The job's network. Returns owned; it borrows the job. */
+struct network;
+int job_network_create(const struct job *job, struct network **ret, struct ms_err *err);
 
 /* Canonical JSON: every key, sorted, one line. Returns owned (malloc) or NULL without
  * memory; *ret_size without the NUL.

@@ -1,5 +1,6 @@
 /* job_check.c - what spans the keys of a job: loss and data, transforms and images, evaluation */
 #include "libworker/job/job_schema.h"
+#include "libworker/network/network.h"
 #include "libworker/schema/tree.h"
 
 #include <stdio.h>
@@ -211,7 +212,48 @@ static int check_prefix(const struct job *job, const struct tree_node *tree, str
                            job->checkpoint_prefix);
 }
 
-int job_check(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+/* What the data are when they come to the network; its shapes have to follow from that. */
+static int check_network(const struct job *job, const struct tree_node *tree, const char *base_dir,
+                         struct ms_err *err)
+{
+    const struct record *record = &records[job->dataset.kind];
+    const struct field *row = job_table.rows;
+    while (strcmp(row->key, "network") != 0) {
+        row++;
+    }
+    const struct field_reader reader = {row, row->key, base_dir, err};
+    struct network_input input = {.batch = job->batch_size,
+                                  .channels = record->channels,
+                                  .height = record->height,
+                                  .width = record->width,
+                                  .classes = job->classes > 0      ? job->classes
+                                             : record->classes > 0 ? record->classes
+                                                                   : 1};
+    (void)transform_check(job->transforms, job->n_transforms, record->channels, &input.height,
+                          &input.width, NULL);
+    struct network *network = NULL;
+    struct graph *graph = NULL;
+    const struct tree_node *node = node_at(tree, "network");
+    struct ms_err why = {0, ""};
+    int rc = job_network_read(&reader, node, &network);
+    if (rc == MS_OK) {
+        rc = network_build(network, &input,
+                           job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE,
+                           &graph, &why);
+        const int has_place = job->layers[0] != '\0'; /* in the list */
+        if (rc == MS_E_INVALID && !has_place) {
+            rc = tree_fail(node, err, "%s", why.text);
+        } else if (rc < 0) {
+            rc = ms_fail(err, rc, "%s", why.text);
+        }
+    }
+    graph_destroy(graph);
+    network_destroy(network);
+    return rc;
+}
+
+int job_check(const struct job *job, const struct tree_node *tree, const char *base_dir,
+              struct ms_err *err)
 {
     int rc = check_files(job, tree, err);
     if (rc == MS_OK) {
@@ -232,5 +274,5 @@ int job_check(const struct job *job, const struct tree_node *tree, struct ms_err
     if (rc == MS_OK && job->has_evaluate) {
         rc = check_evaluate(job, tree, err);
     }
-    return rc;
+    return rc < 0 ? rc : check_network(job, tree, base_dir, err);
 }

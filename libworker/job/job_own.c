@@ -1,46 +1,159 @@
 /* job_own.c - the types of values that a job alone has: its network, where it writes, transforms */
 #include "libworker/job/job_schema.h"
 
+#include "libworker/network/network.h"
 #include "proto/text.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- network ---- */
+/* ---- network: a name, a list of layers, or a file with one ---- */
 
-/* A network is a name; what looks like a file is one day a graph file. */
+static int is_file(const char *text)
+{
+    static const char *const endings[] = {".yaml", ".yml", ".json"};
+    const char *dot = strrchr(text, '.');
+    int is = strchr(text, '/') != NULL;
+    for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(endings); i++) {
+        is |= strcmp(dot, endings[i]) == 0;
+    }
+    return is;
+}
+
+/* Known, and not read yet. */
+static int is_graph_file(const char *text)
+{
+    static const char *const endings[] = {".onnx", ".pb", ".mindir", ".graph"};
+    const char *dot = strrchr(text, '.');
+    int is = 0;
+    for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(endings); i++) {
+        is |= strcmp(dot, endings[i]) == 0;
+    }
+    return is;
+}
+
+/* "nets/my-net.yaml" is called my-net, where its document does not say it. */
+static void stem_of(const char *path, char *buf, size_t size)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    const size_t n = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
+    snprintf(buf, size, "%.*s", (int)n, name);
+    for (char *c = buf; *c != '\0'; c++) {
+        *c = strchr(allowed, *c) == NULL ? '_' : *c;
+    }
+    if (buf[0] == '\0' || strchr(".-", buf[0]) != NULL) {
+        snprintf(buf, size, "network");
+    }
+}
+
+/* It is as if it stood in the job: workers hear of no file, and open none, for a reason of theirs
+ * would tell somebody else what it holds. */
+static int parse_file(const struct field_reader *r, const struct tree_node *node,
+                      struct network **ret)
+{
+    char given[MS_PATH_MAX + 1];
+    char path[MS_PATH_MAX + 1];
+    char name[GRAPH_NAME_MAX];
+    char *text = NULL;
+    size_t size = 0;
+    if (r->base_dir == NULL) {
+        return tree_fail(node, r->err,
+                         "%s: a job that is sent has a list of layers or a name, no file; msctl "
+                         "puts the file's layers into it",
+                         r->shown);
+    }
+    int rc = field_read_path(r, node, given);
+    rc = rc < 0 ? rc : job_expand_path(given, path, sizeof(path), r->err);
+    rc = rc < 0 ? rc : job_read_text("network file", path, &text, &size, r->err);
+    if (rc < 0) {
+        return rc;
+    }
+    stem_of(path, name, sizeof(name));
+    rc = network_parse(text, size, node->text, name, ret, r->err);
+    free(text);
+    return rc;
+}
+
+int job_network_read(const struct field_reader *r, const struct tree_node *node,
+                     struct network **ret)
+{
+    int index = 0;
+    if (node->kind != TREE_SCALAR) {
+        return network_read(node, "network", ret, r->err);
+    }
+    if (is_graph_file(node->text)) {
+        return tree_fail(node, r->err,
+                         "%s: a network from a graph file comes later; give a list of layers, a "
+                         "file with one (.yaml, .json), or one of those that have a name",
+                         r->shown);
+    }
+    if (is_file(node->text)) {
+        return parse_file(r, node, ret);
+    }
+    int rc = field_read_choice(r, node, &index);
+    return rc < 0 ? rc : network_by_name(r->field->choices[index], ret, r->err);
+}
+
 static int read_network(const struct field_reader *r, const struct tree_node *node, void *base)
 {
-    static const char *const endings[] = {".onnx", ".json", ".yaml", ".pb", ".mindir", ".graph"};
-    if (node->kind == TREE_SCALAR) {
-        const char *dot = strrchr(node->text, '.');
-        int is_file = strchr(node->text, '/') != NULL;
-        for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(endings); i++) {
-            is_file |= strcmp(dot, endings[i]) == 0;
-        }
-        if (is_file) {
-            char legal[160];
-            field_describe(r->field, legal, sizeof(legal));
-            return tree_fail(node, r->err,
-                             "%s: a network from a graph file comes later; this version has %s",
-                             r->shown, legal);
-        }
+    struct job *job = base;
+    struct network *network = NULL;
+    size_t size = 0;
+    int rc = job_network_read(r, node, &network);
+    if (rc < 0) {
+        return rc;
     }
-    int index = 0;
-    int rc = field_read_choice(r, node, &index);
-    if (rc == MS_OK) {
-        snprintf((char *)base + r->field->offset, MS_PATH_MAX + 1, "%s", r->field->choices[index]);
+    const int has_name = node->kind == TREE_SCALAR && !is_file(node->text);
+    char *text = has_name ? NULL : network_format(network, &size);
+    snprintf(job->network, sizeof(job->network), "%s", network_name(network));
+    network_destroy(network);
+    if (has_name) {
+        return MS_OK;
     }
+    if (text == NULL) {
+        rc = ms_fail(r->err, MS_E_NOMEM, "%s: no memory for its text", r->shown);
+    } else if (size > MS_NETWORK_MAX) {
+        rc = tree_fail(node, r->err, "%s: a text of %zu bytes with all defaults; at most %u",
+                       r->shown, size, MS_NETWORK_MAX);
+    } else {
+        memcpy(job->layers, text, size + 1);
+    }
+    free(text);
     return rc;
 }
 
 static json_t *write_network(const struct field *field, const void *base)
 {
-    return json_string((const char *)base + field->offset);
+    const struct job *job = base;
+    struct network *network = NULL;
+    (void)field;
+    if (job->layers[0] == '\0') {
+        return json_string(job->network);
+    }
+    json_t *ret = job_network_create(job, &network, NULL) == MS_OK ? network_write(network) : NULL;
+    network_destroy(network);
+    return ret;
 }
 
-const struct field_own job_network = {.read = read_network, .write = write_network};
+const struct field_own job_network = {
+    .legal = "a list of layers, a file with one, or a name: resnet50 | lenet5 | mnist | linear | "
+             "cifar_small",
+    .read = read_network,
+    .write = write_network,
+};
+
+int job_network_create(const struct job *job, struct network **ret, struct ms_err *err)
+{
+    return job->layers[0] == '\0'
+               ? network_by_name(job->network, ret, err)
+               : network_parse(job->layers, strlen(job->layers), "the job", job->network, ret, err);
+}
 
 /* ---- folders ---- */
 

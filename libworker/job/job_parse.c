@@ -9,7 +9,7 @@
 static void derive(struct job *job, int loss_is_given, int recovery_is_given)
 {
     if (job->name[0] == '\0') {
-        memcpy(job->name, job->network, sizeof(job->name) - 1); /* networks' names are short */
+        memcpy(job->name, job->network, sizeof(job->name));
     }
     if (!loss_is_given) {
         job->loss = job->dataset.kind == DATA_NONLINEAR ? JOB_LOSS_MSE : JOB_LOSS_SOFTMAX_CE;
@@ -97,7 +97,7 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
     }
     job->workers = workers > 0 ? workers : job->workers;
     derive(job, table_has(root, "loss"), table_has(root, "recovery"));
-    rc = job_check(job, root, err);
+    rc = job_check(job, root, base_dir, err);
     if (rc == MS_OK) {
         memcpy(ret, job, sizeof(*ret));
     }

@@ -18,11 +18,20 @@ extern const struct job_transform_kind job_transform_kinds[];
 extern const size_t job_n_transform_kinds;
 
 /* job_own.c: types of rows */
-extern const struct field_own job_network; /* char[MS_PATH_MAX + 1]: one of choices */
+extern const struct field_own job_network; /* job->network and job->layers */
 extern const struct field_own
     job_output; /* char[MS_PATH_MAX + 1]: a folder, absolute or below the run directory */
 extern const struct field_own
     job_transforms; /* struct transform[MS_TRANSFORMS_MAX], count in the int at count_offset */
+
+/* What stands under the key `network`: a name, layers, or a file. Returns owned; it may borrow
+ * node. */
+struct network;
+int job_network_read(const struct field_reader *reader, const struct tree_node *node,
+                     struct network **ret);
+/* A text of at most MS_JOB_FILE_MAX bytes and one more; what: "job file". Returns owned. */
+int job_read_text(const char *what, const char *path, char **ret, size_t *ret_size,
+                  struct ms_err *err);
 
 /* Names of data kinds, for texts. */
 const char *job_data_kind_name(enum data_kind kind);
@@ -35,7 +44,9 @@ int job_output_is_root(const char *path);
 int job_output_is_database(const char *name);
 
 /* What spans keys: loss against data, transforms against images, evaluation against training.
- * job_parse.c calls it last. tree is the document, for positions. */
-int job_check(const struct job *job, const struct tree_node *tree, struct ms_err *err);
+ * network against all of them. job_parse.c calls it last. tree is the document, for positions;
+ * base_dir as in job_parse. */
+int job_check(const struct job *job, const struct tree_node *tree, const char *base_dir,
+              struct ms_err *err);
 
 #endif

@@ -178,12 +178,16 @@ static int64_t eval_batch_with(const struct job *job, int64_t batch)
 static int fits_with(struct train *train, int64_t batch, uint64_t share)
 {
     const struct job *given = train->cfg.job;
-    struct job job = *given;
-    job.evaluate_batch_size = eval_batch_with(given, batch);
-    train->eval_batch = job.evaluate_batch_size;
-    job.batch_size = batch;
+    struct job *job = malloc(sizeof(*job)); /* too large for a stack */
+    if (job == NULL) {
+        return 0;
+    }
+    *job = *given;
+    job->evaluate_batch_size = eval_batch_with(given, batch);
+    train->eval_batch = job->evaluate_batch_size;
+    job->batch_size = batch;
     train->info.last_rows = batch;
-    train->cfg.job = &job;
+    train->cfg.job = job;
     const char *isa = train->cfg.isa;
     train->cfg.isa = plan_isa(); /* of this process, whoever chose it */
     int rc = choose_within(train, share - share / MARGIN, NULL);
@@ -191,6 +195,7 @@ static int fits_with(struct train *train, int64_t batch, uint64_t share)
     train->cfg.job = given;
     replica_destroy(train->replica); /* it borrows the job with that batch */
     train->replica = NULL;
+    free(job);
     return rc == 0 && train->known.peak_bytes <= share - share / MARGIN;
 }
 

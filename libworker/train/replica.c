@@ -62,7 +62,10 @@ static int make_graph(const struct replica_config *cfg, int64_t batch, int train
     enum network_loss loss =
         cfg->job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE;
     struct graph *graph = NULL;
-    int rc = network_build_known(cfg->job->network, &input, loss, &graph, err);
+    struct network *network = NULL;
+    int rc = job_network_create(cfg->job, &network, err);
+    rc = rc < 0 ? rc : network_build(network, &input, loss, &graph, err);
+    network_destroy(network);
     if (rc < 0) {
         return rc;
     }

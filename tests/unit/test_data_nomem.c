@@ -79,12 +79,17 @@ static int disarm(void)
     return has_failed;
 }
 
-static const char text[] = "network: lenet5\n"
-                           "dataset: {kind: mnist, path: /data/mnist}\n"
-                           "transforms: [{resize: {size: [32, 32]}}, {rescale: {scale: 0.5}}, "
-                           "{normalize: {mean: [0.1], std: [0.3]}}]\n"
-                           "optimizer: {kind: momentum, learning_rate: 0.01}\n"
-                           "evaluate: {dataset: {kind: mnist, path: test}}\n";
+#define REST                                                                                       \
+    "dataset: {kind: mnist, path: /data/mnist}\n"                                                  \
+    "transforms: [{resize: {size: [32, 32]}}, {rescale: {scale: 0.5}}, "                           \
+    "{normalize: {mean: [0.1], std: [0.3]}}]\n"                                                    \
+    "optimizer: {kind: momentum, learning_rate: 0.01}\n"                                           \
+    "evaluate: {dataset: {kind: mnist, path: test}}\n"
+static const char *const texts[] = {
+    "network: lenet5\n" REST,
+    "network: [conv2d: {out: 2, kernel: 3}, batch_norm, relu, repeat: {times: 2, layers: [relu]}, "
+    "flatten, dense: {out: classes}]\n" REST,
+};
 
 START_TEST(jobs_are_refused_or_read_whole)
 {
@@ -94,7 +99,8 @@ START_TEST(jobs_are_refused_or_read_whole)
     for (long n = 0; more; n++) {
         memset(&job, 0, sizeof(job));
         arm(n);
-        int rc = job_parse(text, strlen(text), "job.yaml", "/base", sets, 2, 0, &job, NULL);
+        int rc =
+            job_parse(texts[_i], strlen(texts[_i]), "job.yaml", "/base", sets, 2, 0, &job, NULL);
         more = disarm();
         ck_assert_int_eq(rc, more ? MS_E_NOMEM : MS_OK);
         ck_assert_int_eq(job.workers, more ? 0 : 1);
@@ -109,7 +115,7 @@ START_TEST(canonical_json_is_whole_or_not_there)
     int more = 1;
     int n_null = 0;
     json_set_alloc_funcs(__wrap_malloc, free);
-    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", "/base", NULL, 0, 0, &job, err));
+    ck_ms_ok(job_parse(texts[_i], strlen(texts[_i]), "job.yaml", "/base", NULL, 0, 0, &job, err));
     char *want = job_format(&job, NULL);
     ck_assert_ptr_nonnull(want);
     for (long n = 0; more; n++) {
@@ -304,8 +310,8 @@ int main(void)
 {
     Suite *suite = suite_create("data_nomem");
     TCase *tc = tcase_create("data_nomem");
-    tcase_add_test(tc, jobs_are_refused_or_read_whole);
-    tcase_add_test(tc, canonical_json_is_whole_or_not_there);
+    tcase_add_loop_test(tc, jobs_are_refused_or_read_whole, 0, (int)MS_ARRAY_SIZE(texts));
+    tcase_add_loop_test(tc, canonical_json_is_whole_or_not_there, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
     tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_SHAPES + 1);
     tcase_add_test(tc, packed_data_are_identified_or_refused);

@@ -235,11 +235,8 @@ START_TEST(every_example_is_valid)
     static const struct {
         const char *file;
         int workers;
-    } examples[] = {{"mnist.yaml", 8},
-                    {"nonlinear.yaml", 1},
-                    {"resnet50-cifar10.yaml", 8},
-                    {"lenet5-mnist.yaml", 1},
-                    {"shapes.yaml", 4}};
+    } examples[] = {{"mnist.yaml", 8},        {"nonlinear.yaml", 1},   {"resnet50-cifar10.yaml", 8},
+                    {"lenet5-mnist.yaml", 1}, {"own-network.yaml", 2}, {"shapes.yaml", 4}};
     const char *root = getenv("MSCHED_SOURCE_ROOT");
     ck_assert_ptr_nonnull(root);
     char path[1024];
@@ -261,7 +258,7 @@ static const char *const round_trips[] = {
     "initial_weights: w.safetensors\nevaluate: {dataset: {kind: mnist, path: x}, every_epochs: 4, "
     "batch_size: 100}\n",
     "transforms:\n  - random_crop: {size: [20, 22], padding: [1, 2, 3, 4]}\n  - "
-    "random_horizontal_flip: {prob: 0.1}\n  - resize: {size: [32, 31]}\n  - rescale: {scale: "
+    "random_horizontal_flip: {prob: 0.1}\n  - resize: {size: [14, 56]}\n  - rescale: {scale: "
     "0.00392156862745098, shift: -0.1}\n  - normalize: {mean: [0.1307], std: [0.3081]}\n",
     "parallel: {mode: stand_alone, gradients_mean: false, parameter_broadcast: false}\n"
     "drop_remainder: true\n",
@@ -406,7 +403,9 @@ static const struct {
     {".epochs=1", "no dotted path"},
     {"epochs.=1", "no dotted path"},
     {"transforms=[{resize: {size: [1, 2}}]", "--set transforms: no valid YAML"},
-    {"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r=1", "no dotted path"},
+    {"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t."
+     "u.v.w=1",
+     "no dotted path"},
 };
 
 START_TEST(a_bad_override_is_named)
@@ -569,7 +568,10 @@ static const struct {
     {"workers 2\n", "job.yaml:4:1: no valid YAML: while scanning a simple key, could not find"},
     {"name: a\x01z\n", "a control character (0x01)"},
     {"name: \xff\xfe\n", "not UTF-8"},
-    {"a: [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]\n", "nested deeper than 16 levels"},
+    {"a: "
+     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"
+     "]]]]]]]]\n",
+     "nested deeper than 48 levels"},
 };
 
 START_TEST(what_is_wrong_is_refused_with_its_place)
@@ -675,7 +677,7 @@ START_TEST(a_bomb_of_many_values_is_refused)
     struct job job;
 
     ck_ms_fails(job_parse(text, size, "job.yaml", NULL, NULL, 0, 0, &job, err), MS_E_INVALID,
-                "more than 4096 values");
+                "more than 16384 values");
     free(text);
 }
 END_TEST
@@ -781,6 +783,120 @@ START_TEST(variables_expand_where_the_worker_runs)
                 "no name and } follow");
     ck_ms_fails(job_expand_path("/01234567890123456789", path, 10, err), MS_E_INVALID,
                 "more than 9 bytes");
+}
+END_TEST
+
+/* ---- a network of one's own ---- */
+
+#define LISTED                                                                                     \
+    "network:\n"                                                                                   \
+    "  - conv2d: {out: 4, kernel: 5}\n"                                                            \
+    "  - global_avg_pool\n"                                                                        \
+    "  - dense: {out: classes}\n"
+#define ON_SHAPES "dataset: {kind: shapes}\noptimizer: {kind: sgd, learning_rate: 0.1}\n"
+
+static const char canonical_layers[] =
+    "{\"layers\":[{\"conv2d\":{\"kernel\":[5,5],\"out\":4,\"padding\":[0,0],\"stride\":[1,1],"
+    "\"weight\":\"fan_in\"}},{\"global_avg_pool\":{}},{\"dense\":{\"bias\":\"fan_in\",\"out\":"
+    "\"classes\",\"weight\":\"fan_in\"}}],\"name\":\"network\",\"summary\":\"\"}";
+
+START_TEST(a_list_of_layers_is_a_network)
+{
+    static struct job job;
+    static struct job again;
+    size_t size = 0;
+    ck_ms_ok(parse(LISTED ON_SHAPES, &job, err));
+    ck_assert_str_eq(job.network, "network");
+    ck_assert_str_eq(job.name, "network");
+    ck_assert_str_eq(job.layers, canonical_layers);
+
+    char *text = job_format(&job, &size);
+    ck_assert_ptr_nonnull(strstr(text, canonical_layers));
+    ck_ms_ok(job_parse(text, size, "again", NULL, NULL, 0, 0, &again, err));
+
+    ck_assert_int_eq(memcmp(&job, &again, sizeof(job)), 0);
+    free(text);
+    struct network *network = NULL;
+    ck_ms_ok(job_network_create(&again, &network, err));
+    ck_assert_str_eq(network_name(network), "network");
+    network_destroy(network);
+}
+END_TEST
+
+START_TEST(its_document_says_what_it_is_called)
+{
+    static struct job job;
+    ck_ms_ok(parse("network: {name: mine, layers: [flatten, dense: {out: classes}]}\n" ON_SHAPES,
+                   &job, err));
+    ck_assert_str_eq(job.network, "mine");
+    ck_assert_str_eq(job.name, "mine");
+    ck_ms_ok(parse_set("network: lenet5\n" ON_SHAPES, "network=[flatten, dense: {out: classes}]",
+                       &job, err));
+    ck_assert_str_eq(job.network, "network");
+}
+END_TEST
+
+/* Relative to the job's folder; workers hear of the layers, and of no file. */
+START_TEST(a_file_of_layers_is_as_if_it_stood_in_the_job)
+{
+    static struct job job;
+    const char *dir = test_dir_make();
+    char path[256];
+    snprintf(path, sizeof(path), "%s/my net.yaml", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("layers:\n  - flatten\n  - dense: {out: classes, name: fc}\n", file);
+    fclose(file);
+    static const char text[] = "network: my net.yaml\n" ON_SHAPES;
+    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, &job, err));
+    ck_assert_str_eq(job.network, "my_net");
+    ck_assert_ptr_nonnull(strstr(job.layers, "\"name\":\"fc\""));
+
+    ck_ms_fails(parse(text, &job, err), MS_E_INVALID,
+                "network file /base/my net.yaml cannot be opened");
+    setenv("OF_MINE", dir, 1);
+    static const char by_variable[] = "network: ${OF_MINE}/my net.yaml\n" ON_SHAPES;
+    ck_ms_ok(parse(by_variable, &job, err));
+    ck_assert_str_eq(job.network, "my_net");
+    /* nor does a worker open one for somebody else */
+    char sent[512];
+    snprintf(sent, sizeof(sent), "network: '%s'\n" ON_SHAPES, path);
+    ck_ms_fails(job_parse(sent, strlen(sent), "job 7", NULL, NULL, 0, 0, &job, err), MS_E_INVALID,
+                "network: a job that is sent has a list of layers or a name, no file");
+    file = fopen(path, "w");
+    fputs("- flatten\n- dense: {out: 3, name: fc}\n", file);
+    fclose(file);
+    ck_ms_fails(
+        job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, &job, err), MS_E_INVALID,
+        "my net.yaml:1:1: layers: the last one makes (32, 3), and 10 classes want (32, 10)");
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* What the data make of it is known when it is submitted. */
+static const struct {
+    const char *text, *words;
+} unfit[] = {
+    {"network: [flatten, dense: {out: 5}]\n" ON_SHAPES,
+     "job.yaml:1:10: layers: the last one makes (32, 5), and 10 classes want (32, 10)"},
+    {"network:\n  - relu\n  - dense: {out: classes}\n" ON_SHAPES,
+     "job.yaml:3:5: layer dense1 (dense): it reads rows (n, values), and gets (32, 3, 32, 32)"},
+    {"network:\n  - max_pool: {kernel: 40}\n" ON_SHAPES,
+     "job.yaml:2:5: layer max_pool: max_pool: "},
+    {"network: {layers: [nothing]}\n" ON_SHAPES, "layers[0]: nothing is no layer"},
+    {"network: mnist\n" ON_SHAPES, "job.yaml:1:10: network mnist wants CxHxW of 784 features and "
+                                   "gets 3x32x32"},
+    {"network: lenet5\ntransforms: [{resize: {size: [28, 28]}}]\n" ON_SHAPES,
+     "job.yaml:1:10: network lenet5 wants Cx32x32 and gets 3x28x28; add a resize transform"},
+    {"network: []\n" ON_SHAPES, "a network is a list of layers"},
+    {"network: true.yaml\n" ON_SHAPES, "network file /base/true.yaml cannot be opened"},
+    {"network: net.mindir\n" ON_SHAPES, "a network from a graph file comes later"},
+};
+
+START_TEST(a_network_that_does_not_fit_its_data_is_refused_with_its_place)
+{
+    static struct job job;
+    ck_ms_fails(parse(unfit[_i].text, &job, err), MS_E_INVALID, unfit[_i].words);
 }
 END_TEST
 
@@ -900,7 +1016,7 @@ int main(void)
     tcase_add_test(tc, transforms_are_read_in_order_with_mindspore_s_short_forms);
     tcase_add_test(tc, relative_paths_start_at_the_job_s_folder);
     tcase_add_test(tc, workers_of_the_command_line_beat_the_file);
-    tcase_add_loop_test(tc, every_example_is_valid, 0, 5);
+    tcase_add_loop_test(tc, every_example_is_valid, 0, 6);
     tcase_add_test(tc, independent_trainings_are_not_recovered_where_nobody_says_so);
     tcase_add_loop_test(tc, what_was_formatted_reads_back_equal, 0,
                         (int)MS_ARRAY_SIZE(round_trips));
@@ -924,6 +1040,11 @@ int main(void)
     tcase_add_test(tc, variables_expand_where_the_worker_runs);
     tcase_add_test(tc, every_row_has_help_and_stands_below_its_section);
     tcase_add_test(tc, networks_are_those_that_the_models_have);
+    tcase_add_test(tc, a_list_of_layers_is_a_network);
+    tcase_add_test(tc, its_document_says_what_it_is_called);
+    tcase_add_test(tc, a_file_of_layers_is_as_if_it_stood_in_the_job);
+    tcase_add_loop_test(tc, a_network_that_does_not_fit_its_data_is_refused_with_its_place, 0,
+                        (int)MS_ARRAY_SIZE(unfit));
     tcase_add_test(tc, every_key_stands_in_the_manual);
     tcase_add_test(tc, the_example_of_the_manual_is_valid);
     suite_add_tcase(suite, tc);
