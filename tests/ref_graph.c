@@ -179,6 +179,9 @@ static void conv2d(const struct call *c)
 {
     ref_conv2d(c->in[0], image(c->t_in[0]), c->in[1], c->t_in[1]->shape.dim[0], &c->window,
                c->out[0], image(c->t_out[0]));
+    if (c->in[2] != NULL) {
+        ref_add_bias(c->in[2], c->out[0], image(c->t_out[0]));
+    }
 }
 
 static void conv2d_bwd_data(const struct call *c)
@@ -191,6 +194,9 @@ static void conv2d_bwd_weights(const struct call *c)
 {
     ref_conv2d_bwd_weights(c->in[0], image(c->t_in[0]), c->in[1], image(c->t_in[1]), &c->window,
                            c->out[0]);
+    if (c->out[1] != NULL) {
+        ref_bias_bwd(c->in[1], image(c->t_in[1]), c->out[1]);
+    }
 }
 
 static void max_pool(const struct call *c)
@@ -295,7 +301,8 @@ static void run_op(struct ref_graph *run, const struct op *op, int moving)
     struct call call = {.op = op, .labels = run->labels, .moving = moving};
     const struct op_window *w = &op->window;
     call.window = (struct ref_window){w->kernel_h, w->kernel_w, w->stride_h,   w->stride_w,
-                                      w->pad_top,  w->pad_left, w->pad_bottom, w->pad_right};
+                                      w->pad_top,  w->pad_left, w->pad_bottom, w->pad_right,
+                                      w->gap_h,    w->gap_w,    op->groups};
     for (int i = 0; i < op->n_in; i++) {
         call.t_in[i] = graph_tensor(run->graph, op->in[i]);
         call.in[i] = run->values[op->in[i]];

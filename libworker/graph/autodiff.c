@@ -49,11 +49,12 @@ static void mark(struct tape *tape)
 
 int tape_append(struct tape *tape, enum op_kind kind, int forward, const int *in)
 {
-    int op = graph_append_op(tape->graph, kind, in, tape->err);
+    int op = graph_append_op(tape->graph, kind, op_row(kind)->n_in, in, tape->err);
     if (op >= 0 && forward >= 0) {
         const struct op *source = tape->graph->ops[forward];
         tape->graph->ops[op]->forward = forward;
         tape->graph->ops[op]->window = source->window;
+        tape->graph->ops[op]->groups = source->groups;
         tape->graph->ops[op]->epsilon = source->epsilon;
     }
     return op;

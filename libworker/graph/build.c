@@ -48,7 +48,7 @@ int graph_fail_op(const struct graph *graph, const struct op *op, struct ms_err 
 
     char inputs[MS_ERR_TEXT_MAX] = "";
     size_t used = 0;
-    for (int i = 0; i < op_row(op->kind)->n_in && used < sizeof(inputs); i++) {
+    for (int i = 0; i < op->n_in && used < sizeof(inputs); i++) {
         const struct tensor *tensor = graph->tensors[op->in[i]];
         char shape[96];
         int n = snprintf(inputs + used, sizeof(inputs) - used, "%s%s %s", i > 0 ? ", " : "",
@@ -59,10 +59,24 @@ int graph_fail_op(const struct graph *graph, const struct op *op, struct ms_err 
                    op_row(op->kind)->name, reason, inputs);
 }
 
+int graph_check_bias(const struct graph *graph, const struct op *op, int64_t size,
+                     struct ms_err *err)
+{
+    const struct shape *bias = &graph->tensors[op->in[2]]->shape;
+    return bias->n_dims == 1 && bias->dim[0] == size
+               ? MS_OK
+               : graph_fail_op(graph, op, err, "the bias must be (%lld)", (long long)size);
+}
+
 static int check_inputs(const struct graph *graph, const struct op_row *row, const struct op *op,
                         struct ms_err *err)
 {
-    for (int i = 0; i < row->n_in; i++) {
+    const int n = op->n_in;
+    if (n > row->n_in || n < row->n_in - row->n_optional) {
+        return ms_fail(err, MS_E_INVALID, "graph %s: %s: %d inputs; it reads %d to %d", graph->name,
+                       row->name, n, row->n_in - row->n_optional, row->n_in);
+    }
+    for (int i = 0; i < n; i++) {
         if (op->in[i] < 0) {
             return op->in[i]; /* err holds the text of the call that failed */
         }
@@ -72,7 +86,7 @@ static int check_inputs(const struct graph *graph, const struct op_row *row, con
         }
     }
     int rc = graph_check_open(graph, row->name, err);
-    for (int i = 0; i < row->n_in && rc == MS_OK; i++) {
+    for (int i = 0; i < n && rc == MS_OK; i++) {
         const struct tensor *tensor = graph->tensors[op->in[i]];
         if (!role_fits(tensor, row->wants[i])) {
             rc = graph_fail_op(graph, op, err, "input %d (%s) must be %s", i, tensor->name,
@@ -104,11 +118,12 @@ static int append(struct graph *graph, const struct op_row *row, const struct op
     value_name(graph, row, want, name, sizeof(name));
     int n_tensors = graph->n_tensors;
     int n_ops = graph->n_ops;
-    int op = graph_append_op(graph, want->kind, want->in, err);
+    int op = graph_append_op(graph, want->kind, want->n_in, want->in, err);
     if (op < 0) {
         return op;
     }
     graph->ops[op]->window = want->window;
+    graph->ops[op]->groups = want->groups;
     graph->ops[op]->epsilon = want->epsilon;
     int out = graph_append_output(graph, op, 0, name, TENSOR_VALUE, shape, err);
     int rc = out < 0 || row->outputs == NULL ? out : row->outputs(graph, op, err);
@@ -118,18 +133,20 @@ static int append(struct graph *graph, const struct op_row *row, const struct op
     return rc < 0 ? rc : out;
 }
 
-int graph_apply(struct graph *graph, const struct op *want, struct ms_err *err)
+int graph_apply(struct graph *graph, const struct op *wanted, struct ms_err *err)
 {
-    const struct op_row *row = op_row(want->kind);
+    const struct op_row *row = op_row(wanted->kind);
+    struct op op = *wanted;
     struct shape shape;
+    op.n_in = op.n_in > 0 ? op.n_in : row->n_in - row->n_optional;
     if (op_is_backward(row)) {
         return ms_fail(err, MS_E_INVALID, "graph %s: %s is for graph_differentiate to append",
                        graph->name, row->name);
     }
-    int rc = check_inputs(graph, row, want, err);
-    rc = rc < 0 ? rc : row->infer(graph, want, &shape, err);
+    int rc = check_inputs(graph, row, &op, err);
+    rc = rc < 0 ? rc : row->infer(graph, &op, &shape, err);
     if (rc == MS_OK && graph_shape_bad(&shape)) {
-        rc = graph_fail_op(graph, want, err, "the result has more than 2^40 elements");
+        rc = graph_fail_op(graph, &op, err, "the result has more than 2^40 elements");
     }
-    return rc < 0 ? rc : append(graph, row, want, &shape, err);
+    return rc < 0 ? rc : append(graph, row, &op, &shape, err);
 }

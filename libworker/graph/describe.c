@@ -71,10 +71,18 @@ char *graph_describe(const struct graph *graph)
         put_tensors(&text, graph, op->out, op->n_out);
         const struct op_window *w = &op->window;
         if (w->kernel_h > 0) {
-            put(&text, " [%lldx%lld / %lldx%lld, pad %lld %lld %lld %lld]", (long long)w->kernel_h,
+            put(&text, " [%lldx%lld / %lldx%lld, pad %lld %lld %lld %lld", (long long)w->kernel_h,
                 (long long)w->kernel_w, (long long)w->stride_h, (long long)w->stride_w,
                 (long long)w->pad_top, (long long)w->pad_left, (long long)w->pad_bottom,
                 (long long)w->pad_right);
+            if (w->gap_h > 0 || w->gap_w > 0) {
+                put(&text, ", dilation %lldx%lld", (long long)w->gap_h + 1,
+                    (long long)w->gap_w + 1);
+            }
+            if (op->groups > 1) {
+                put(&text, ", %lld groups", (long long)op->groups);
+            }
+            put(&text, "]");
         }
         put(&text, "\n");
     }

@@ -131,7 +131,8 @@ int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role 
     return index;
 }
 
-int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struct ms_err *err)
+int graph_append_op(struct graph *graph, enum op_kind kind, int n_in, const int *in,
+                    struct ms_err *err)
 {
     struct op **ops = ms_grow(graph->ops, (size_t)graph->n_ops, 1, sizeof(*ops), &graph->cap_ops);
     graph->ops = ops != NULL ? ops : graph->ops;
@@ -141,7 +142,7 @@ int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struc
                        op_row(kind)->name);
     }
     op->kind = kind;
-    op->n_in = op_row(kind)->n_in;
+    op->n_in = n_in;
     op->n_out = op_row(kind)->n_out;
     op->forward = -1;
     for (int i = 0; i < GRAPH_OP_TENSORS_MAX; i++) {

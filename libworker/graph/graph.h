@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GRAPH_DIMS_MAX = 4, GRAPH_NAME_MAX = 64, GRAPH_OP_TENSORS_MAX = 8, GRAPH_SCALAR_DIMS = 0 };
+enum { GRAPH_DIMS_MAX = 5, GRAPH_NAME_MAX = 64, GRAPH_OP_TENSORS_MAX = 8, GRAPH_SCALAR_DIMS = 0 };
 
 /* Elements of one tensor: 4 TiB of floats, and every product of sizes still fits an int64_t. */
 #define GRAPH_ELEMENTS_MAX ((int64_t)1 << 40)
@@ -70,7 +70,8 @@ struct tensor {
 
 enum op_kind { /* op.h: a row each */
                /* forward               inputs -> outputs */
-               OP_CONV2D,     /* x (n,c,h,w), w (o,c,kh,kw) -> y (n,o,h',w') */
+               OP_CONV2D,     /* x (n,c,h,w), w (o,c/g,kh,kw), perhaps b (o) -> y (n,o,h',w'): g
+                                 groups, each of c/g channels makes o/g */
                OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
                                  -> y, batch mean (c), batch variance (c, population) */
                OP_RELU,       /* x -> y */
@@ -79,12 +80,12 @@ enum op_kind { /* op.h: a row each */
                OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not
                                  counted */
                OP_FLATTEN,    /* (n, c, h, w) -> (n, c h w) */
-               OP_DENSE,      /* x (n, i), w (o, i), b (o) -> y (n, o) */
+               OP_DENSE,      /* x (n, i), w (o, i), perhaps b (o) -> y (n, o) */
                OP_SOFTMAX_CE, /* logits (n, k), labels (n) i32 -> loss (), mean over the batch */
                OP_MSE,        /* y (n, k), target (n, k) -> loss (), mean over all elements */
                /* backward: gradients with respect to what the forward op read */
                OP_CONV2D_BWD_DATA,    /* dy, w -> dx */
-               OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw */
+               OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw, db */
                OP_BATCH_NORM_BWD, /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma,
                                      dbeta */
                OP_RELU_BWD,       /* y, dy -> dx */
@@ -103,6 +104,7 @@ struct op_window { /* convolution and pooling */
     int64_t kernel_h, kernel_w;
     int64_t stride_h, stride_w;
     int64_t pad_top, pad_left, pad_bottom, pad_right;
+    int64_t gap_h, gap_w; /* of a convolution: pixels between two taps, its dilation less 1 */
 };
 
 struct op {
@@ -111,6 +113,7 @@ struct op {
     int in[GRAPH_OP_TENSORS_MAX];
     int out[GRAPH_OP_TENSORS_MAX]; /* -1: an output that nobody wants (dx of the first layer) */
     struct op_window window;
+    int64_t groups; /* of a convolution's channels; 0: one */
     double epsilon; /* batch norm */
     int forward;    /* backward ops: index of the forward op, else -1 */
 };

@@ -32,6 +32,10 @@ int graph_fail_op(const struct graph *graph, const struct op *op, struct ms_err 
 int graph_window_shape(const struct graph *graph, const struct op *op, struct shape *ret,
                        struct ms_err *err);
 
+/* Input 2 must be a vector of that many values. */
+int graph_check_bias(const struct graph *graph, const struct op *op, int64_t size,
+                     struct ms_err *err);
+
 /* MS_OK while forward ops may be added; what: for the message. */
 int graph_check_open(const struct graph *graph, const char *what, struct ms_err *err);
 
@@ -42,8 +46,9 @@ int graph_shape_bad(const struct shape *shape);
 int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role role,
                         const struct shape *shape, struct ms_err *err);
 
-/* Appends an op of a kind with its inputs; outputs -1, forward -1. Returns its index. */
-int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struct ms_err *err);
+/* Appends an op of a kind with n_in inputs; outputs -1, forward -1. Returns its index. */
+int graph_append_op(struct graph *graph, enum op_kind kind, int n_in, const int *in,
+                    struct ms_err *err);
 
 /* Appends a tensor as output `slot` of op; returns the tensor's index. */
 int graph_append_output(struct graph *graph, int op, int slot, const char *name,

@@ -19,6 +19,7 @@ struct op_row {
     enum op_kind kind;
     const char *name; /* "conv2d" */
     int n_in, n_out;
+    int n_optional; /* the last of n_in that an op may be without */
     /* Forward ops: what each input must be, a letter each: v a value or the data, p a parameter,
      * s a state, i integer labels, f float targets. NULL: a backward op, which gradients make. */
     const char *wants;
@@ -45,8 +46,9 @@ static inline int op_is_backward(const struct op_row *row)
     return row->wants == NULL;
 }
 
-/* Appends a forward op: kind, in[], window and epsilon of `want` count. Returns its output 0, or
- * MS_E_INVALID with the op, its inputs' names and shapes; a negative input is passed through. */
-int graph_apply(struct graph *graph, const struct op *want, struct ms_err *err);
+/* Appends a forward op: kind, in[], window, groups and epsilon count, and n_in where the row has
+ * optional inputs; 0: without them. Returns its output 0, or MS_E_INVALID with the op, its
+ * inputs' names and shapes; a negative input is passed through. */
+int graph_apply(struct graph *graph, const struct op *wanted, struct ms_err *err);
 
 #endif

@@ -7,16 +7,12 @@ static int infer_dense(const struct graph *graph, const struct op *op, struct sh
 {
     const struct shape *rows = &graph->tensors[op->in[0]]->shape;
     const struct shape *w = &graph->tensors[op->in[1]]->shape;
-    const struct shape *b = &graph->tensors[op->in[2]]->shape;
     if (rows->n_dims != 2 || w->n_dims != 2 || w->dim[1] != rows->dim[1]) {
         return graph_fail_op(graph, op, err,
                              "the input (n, i) wants a weight (o, i); flatten images first");
     }
-    if (b->n_dims != 1 || b->dim[0] != w->dim[0]) {
-        return graph_fail_op(graph, op, err, "the bias must be (%lld)", (long long)w->dim[0]);
-    }
     *ret = (struct shape){2, {rows->dim[0], w->dim[0]}};
-    return MS_OK;
+    return op->n_in < 3 ? MS_OK : graph_check_bias(graph, op, w->dim[0], err);
 }
 
 static int gradient_dense(struct tape *tape, int index, const struct op *op, int dy)
@@ -25,8 +21,8 @@ static int gradient_dense(struct tape *tape, int index, const struct op *op, int
     const int for_data[] = {dy, op->in[1]};
     int back = tape_append(tape, OP_DENSE_BWD_WEIGHTS, index, for_weights);
     int rc = back;
-    for (int slot = 0; slot < 2 && rc >= 0; slot++) {
-        rc = tape_output(tape, back, slot, slot + 1);
+    for (int slot = 1; slot < op->n_in && rc >= 0; slot++) {
+        rc = tape_output(tape, back, slot - 1, slot);
     }
     return rc < 0 ? rc : tape_simple(tape, OP_DENSE_BWD_DATA, index, for_data, 0);
 }
@@ -36,11 +32,12 @@ static const struct op_row rows[] = {
      .name = "dense",
      .n_in = 3,
      .n_out = 1,
+     .n_optional = 1,
      .wants = "vpp",
      .differentiable = 7,
      .infer = infer_dense,
      .gradient = gradient_dense,
-     .page = "Rows times a weight, plus a bias."},
+     .page = "Rows times a weight, perhaps plus a bias."},
     {.kind = OP_DENSE_BWD_DATA,
      .name = "dense_bwd_data",
      .n_in = 2,
@@ -56,6 +53,6 @@ const struct op_family op_dense = {rows, MS_ARRAY_SIZE(rows)};
 
 int graph_dense(struct graph *graph, int x, int weight, int bias, struct ms_err *err)
 {
-    const struct op op = {.kind = OP_DENSE, .in = {x, weight, bias}};
+    const struct op op = {.kind = OP_DENSE, .n_in = 3, .in = {x, weight, bias}};
     return graph_apply(graph, &op, err);
 }

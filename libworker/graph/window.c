@@ -7,6 +7,12 @@ struct op_window graph_window_valid(int64_t kernel, int64_t stride)
         .kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride};
 }
 
+/* Pixels from the first tap to the last. */
+static int64_t reach(int64_t kernel, int64_t gap)
+{
+    return (kernel - 1) * (gap + 1) + 1;
+}
+
 static void pad_same(int64_t size, int64_t kernel, int64_t stride, int64_t *before, int64_t *after)
 {
     int64_t total = ((size + stride - 1) / stride - 1) * stride + kernel - size;
@@ -23,8 +29,10 @@ struct op_window graph_window_padded(const struct graph *graph, int x,
     if (x >= 0 && x < graph->n_tensors && graph->tensors[x]->shape.n_dims == 4 &&
         window.stride_h > 0 && window.stride_w > 0) {
         const int64_t *dim = graph->tensors[x]->shape.dim;
-        pad_same(dim[2], window.kernel_h, window.stride_h, &window.pad_top, &window.pad_bottom);
-        pad_same(dim[3], window.kernel_w, window.stride_w, &window.pad_left, &window.pad_right);
+        pad_same(dim[2], reach(window.kernel_h, window.gap_h), window.stride_h, &window.pad_top,
+                 &window.pad_bottom);
+        pad_same(dim[3], reach(window.kernel_w, window.gap_w), window.stride_w, &window.pad_left,
+                 &window.pad_right);
     }
     return window;
 }
@@ -36,12 +44,16 @@ struct op_window graph_window_same(const struct graph *graph, int x, int64_t ker
 }
 
 /* One axis: size of the output or why there is none. */
-static const char *window_axis(int64_t size, int64_t kernel, int64_t stride, int64_t before,
-                               int64_t after, int64_t *ret_size)
+static const char *window_axis(int64_t size, int64_t taps, int64_t gap, int64_t stride,
+                               int64_t before, int64_t after, int64_t *ret_size)
 {
-    if (kernel < 1 || stride < 1) {
-        return "kernel and stride must be at least 1";
+    if (taps < 1 || stride < 1 || gap < 0) {
+        return "kernel, stride and dilation must be at least 1";
     }
+    if (gap > 0 && taps > GRAPH_ELEMENTS_MAX / (gap + 1)) {
+        return "the kernel is larger than the padded image";
+    }
+    const int64_t kernel = reach(taps, gap);
     if (before < 0 || after < 0 || before >= kernel || after >= kernel) {
         return "padding must be at least 0 and less than the kernel";
     }
@@ -61,10 +73,10 @@ int graph_window_shape(const struct graph *graph, const struct op *op, struct sh
     if (x->n_dims != 4) {
         return graph_fail_op(graph, op, err, "the input must be images (n, c, h, w)");
     }
-    const char *why =
-        window_axis(x->dim[2], w->kernel_h, w->stride_h, w->pad_top, w->pad_bottom, &shape.dim[2]);
+    const char *why = window_axis(x->dim[2], w->kernel_h, w->gap_h, w->stride_h, w->pad_top,
+                                  w->pad_bottom, &shape.dim[2]);
     if (why == NULL) {
-        why = window_axis(x->dim[3], w->kernel_w, w->stride_w, w->pad_left, w->pad_right,
+        why = window_axis(x->dim[3], w->kernel_w, w->gap_w, w->stride_w, w->pad_left, w->pad_right,
                           &shape.dim[3]);
     }
     if (why != NULL) {

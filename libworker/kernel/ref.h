@@ -10,6 +10,8 @@
 
 struct ref_window {
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right;
+    int64_t gap_h, gap_w; /* of a convolution: pixels between two taps */
+    int64_t groups;       /* ... of channels; 0: one */
 };
 struct ref_image { /* sizes of an image tensor */
     int64_t n, c, h, w;
@@ -21,6 +23,9 @@ void ref_conv2d_bwd_data(const double *dy, struct ref_image ys, const double *w,
                          const struct ref_window *win, double *dx, struct ref_image xs);
 void ref_conv2d_bwd_weights(const double *x, struct ref_image xs, const double *dy,
                             struct ref_image ys, const struct ref_window *win, double *dw);
+/* One value a channel: added to y, and its gradient. */
+void ref_add_bias(const double *bias, double *y, struct ref_image ys);
+void ref_bias_bwd(const double *dy, struct ref_image ys, double *db);
 void ref_batch_norm(const double *x, struct ref_image xs, const double *gamma, const double *beta,
                     double epsilon, double *y, double *mean, double *variance);
 /* With given mean and variance, as in evaluation. */
@@ -38,6 +43,7 @@ void ref_avg_pool(const double *x, struct ref_image xs, const struct ref_window 
                   struct ref_image ys);
 void ref_avg_pool_bwd(const double *dy, struct ref_image ys, const struct ref_window *win,
                       double *dx, struct ref_image xs);
+/* b, db NULL: no bias. */
 void ref_dense(const double *x, const double *w, const double *b, int64_t n, int64_t in,
                int64_t out, double *y);
 void ref_dense_bwd_data(const double *dy, const double *w, int64_t n, int64_t in, int64_t out,

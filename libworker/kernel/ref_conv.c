@@ -1,7 +1,9 @@
 /* ref_conv.c - convolution (as networks mean it: correlation) and its gradients, plain loops
  *
- *     y[n][o][p][q] = sum over c, i, j of w[o][c][i][j] x[n][c][p s - pad + i][q s - pad + j]
+ *     y[n][o][p][q] = sum over c, i, j of w[o][c][i][j] x[n][g + c][p s - pad + i d][q s - pad + j
+ * d]
  *
+ * with dilation d; g is the first channel of the group that o is of, and c counts on in it.
  * The gradients walk the same terms and add to x or w instead of y. */
 #include "libworker/kernel/ref.h"
 
@@ -12,6 +14,11 @@ struct conv {
     const struct ref_window *win;
 };
 
+static int64_t groups_of(const struct ref_window *win)
+{
+    return win->groups > 0 ? win->groups : 1;
+}
+
 /* One plane of x, w and y: adds every term to the first operand. The three differ in one line. */
 enum target { TO_Y, TO_X, TO_W };
 
@@ -21,13 +28,14 @@ static void plane(const struct conv *conv, enum target target, double *x, double
     int64_t taps = win->kernel_h * win->kernel_w;
     for (int64_t p = 0; p < conv->ys.h; p++) {
         for (int64_t tap = 0; tap < taps; tap++) {
-            int64_t row = p * win->stride_h - win->pad_top + tap / win->kernel_w;
+            int64_t row = p * win->stride_h - win->pad_top + tap / win->kernel_w * (win->gap_h + 1);
             if (row < 0 || row >= conv->xs.h) {
                 continue;
             }
             double sum = 0;
             for (int64_t q = 0; q < conv->ys.w; q++) {
-                int64_t column = q * win->stride_w - win->pad_left + tap % win->kernel_w;
+                int64_t column =
+                    q * win->stride_w - win->pad_left + tap % win->kernel_w * (win->gap_w + 1);
                 if (column < 0 || column >= conv->xs.w) {
                     continue;
                 }
@@ -53,11 +61,14 @@ static void all_planes(const struct conv *conv, enum target target, double *x, d
     int64_t x_size = conv->xs.h * conv->xs.w;
     int64_t y_size = conv->ys.h * conv->ys.w;
     int64_t w_size = conv->win->kernel_h * conv->win->kernel_w;
+    int64_t groups = groups_of(conv->win);
+    int64_t reads = conv->xs.c / groups; /* channels of a group */
+    int64_t makes = conv->ys.c / groups;
     for (int64_t n = 0; n < conv->xs.n; n++) {
         for (int64_t o = 0; o < conv->ys.c; o++) {
-            for (int64_t c = 0; c < conv->xs.c; c++) {
-                plane(conv, target, x + (n * conv->xs.c + c) * x_size,
-                      w + (o * conv->xs.c + c) * w_size, y + (n * conv->ys.c + o) * y_size);
+            for (int64_t c = 0; c < reads; c++) {
+                plane(conv, target, x + (n * conv->xs.c + o / makes * reads + c) * x_size,
+                      w + (o * reads + c) * w_size, y + (n * conv->ys.c + o) * y_size);
             }
         }
     }
@@ -89,6 +100,23 @@ void ref_conv2d_bwd_weights(const double *x, struct ref_image xs, const double *
                             struct ref_image ys, const struct ref_window *win, double *dw)
 {
     const struct conv conv = {xs, ys, win};
-    memset(dw, 0, (size_t)(ys.c * xs.c * win->kernel_h * win->kernel_w) * sizeof(double));
+    memset(dw, 0,
+           (size_t)(ys.c * (xs.c / groups_of(win)) * win->kernel_h * win->kernel_w) *
+               sizeof(double));
     all_planes(&conv, TO_W, (double *)x, dw, (double *)dy);
+}
+
+void ref_add_bias(const double *bias, double *y, struct ref_image ys)
+{
+    for (int64_t i = 0; i < ys.n * ys.c * ys.h * ys.w; i++) {
+        y[i] += bias[i / (ys.h * ys.w) % ys.c];
+    }
+}
+
+void ref_bias_bwd(const double *dy, struct ref_image ys, double *db)
+{
+    memset(db, 0, (size_t)ys.c * sizeof(double));
+    for (int64_t i = 0; i < ys.n * ys.c * ys.h * ys.w; i++) {
+        db[i / (ys.h * ys.w) % ys.c] += dy[i];
+    }
 }

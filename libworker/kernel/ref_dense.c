@@ -10,7 +10,7 @@ void ref_dense(const double *x, const double *w, const double *b, int64_t n, int
 {
     for (int64_t r = 0; r < n; r++) {
         for (int64_t o = 0; o < out; o++) {
-            double sum = b[o];
+            double sum = b != NULL ? b[o] : 0;
             for (int64_t i = 0; i < in; i++) {
                 sum += x[r * in + i] * w[o * in + i];
             }
@@ -36,14 +36,15 @@ void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t
                            double *dw, double *db)
 {
     memset(dw, 0, (size_t)(in * out) * sizeof(*dw));
-    memset(db, 0, (size_t)out * sizeof(*db));
     for (int64_t r = 0; r < n; r++) {
         for (int64_t o = 0; o < out; o++) {
-            db[o] += dy[r * out + o];
             for (int64_t i = 0; i < in; i++) {
                 dw[o * in + i] += dy[r * out + o] * x[r * in + i];
             }
         }
+    }
+    if (db != NULL) {
+        ref_bias_bwd(dy, (struct ref_image){n, out, 1, 1}, db);
     }
 }
 

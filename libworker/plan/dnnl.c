@@ -37,11 +37,12 @@ static const struct kind_row {
     const char *name;
     unsigned roles;
 } kinds[DN_KINDS] = {
-    [DN_CONV_FWD] = {"convolution", BIT(DN_SRC) | BIT(DN_WEIGHTS) | BIT(DN_DST)},
+    [DN_CONV_FWD] = {"convolution", BIT(DN_SRC) | BIT(DN_WEIGHTS) | BIT(DN_BIAS) | BIT(DN_DST)},
     [DN_CONV_BWD_DATA] = {"convolution backward data",
                           BIT(DN_DIFF_SRC) | BIT(DN_WEIGHTS) | BIT(DN_DIFF_DST)},
-    [DN_CONV_BWD_WEIGHTS] = {"convolution backward weights",
-                             BIT(DN_SRC) | BIT(DN_DIFF_WEIGHTS) | BIT(DN_DIFF_DST)},
+    [DN_CONV_BWD_WEIGHTS] = {"convolution backward weights", BIT(DN_SRC) | BIT(DN_DIFF_WEIGHTS) |
+                                                                 BIT(DN_DIFF_BIAS) |
+                                                                 BIT(DN_DIFF_DST)},
     [DN_DENSE_FWD] = {"inner product", BIT(DN_SRC) | BIT(DN_WEIGHTS) | BIT(DN_BIAS) | BIT(DN_DST)},
     [DN_DENSE_BWD_DATA] = {"inner product backward data",
                            BIT(DN_DIFF_SRC) | BIT(DN_WEIGHTS) | BIT(DN_DIFF_DST)},
@@ -224,8 +225,8 @@ int dn_md_is_named(struct dn *dn, const struct dn_md *md, const char *name)
 
 static dnnl_format_tag_t format_tag(int n_dims, enum dn_tag tag)
 {
-    static const dnnl_format_tag_t plain[DN_DIMS_MAX + 1] = {dnnl_format_tag_undef, dnnl_a, dnnl_ab,
-                                                             dnnl_abc, dnnl_abcd};
+    static const dnnl_format_tag_t plain[DN_DIMS_MAX + 1] = {
+        dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
     switch (tag) {
     case DN_ANY:
         return dnnl_format_tag_any;

@@ -18,11 +18,15 @@ struct dn_md;
 struct dn_pd;
 struct dn_prim;
 
-enum { DN_DIMS_MAX = 4, DN_WINDOW_DIMS = 12 /* the length of oneDNN's own arrays */ };
+enum {
+    DN_DIMS_MAX = 5,    /* a convolution's weights in groups: (g, o/g, i/g, kh, kw) */
+    DN_IMAGE_DIMS = 4,  /* (n, c, h, w), and weights (o, i, kh, kw) */
+    DN_WINDOW_DIMS = 12 /* the length of oneDNN's own arrays */
+};
 
 enum dn_tag {             /* layouts that our own kernels understand */
               DN_ANY,     /* oneDNN may choose */
-              DN_PLAIN,   /* C order: a, ab, abc, abcd */
+              DN_PLAIN,   /* C order: a, ab, abc, abcd, abcde */
               DN_NCHW8C,  /* channels in blocks of 8, the last one padded with zeros */
               DN_NCHW16C, /* ... of 16 */
               DN_NHWC,    /* channels last */
@@ -65,9 +69,10 @@ struct dn_spec {
     const struct dn_md *src, *weights, *bias, *dst; /* bias NULL: none */
     int64_t kernel[DN_WINDOW_DIMS], stride[DN_WINDOW_DIMS];
     int64_t pad_begin[DN_WINDOW_DIMS], pad_end[DN_WINDOW_DIMS];
-    int relu;                 /* forward convolution or dense: ReLU on the way out */
-    int inference;            /* forward without a backward: no workspace */
-    const struct dn_pd *hint; /* backward: the forward's */
+    int64_t gap[DN_WINDOW_DIMS]; /* convolution: pixels between two taps */
+    int relu;                    /* forward convolution or dense: ReLU on the way out */
+    int inference;               /* forward without a backward: no workspace */
+    const struct dn_pd *hint;    /* backward: the forward's */
 };
 
 /* What dn_isa says, and NULL and "" of dn_isa_set mean, from now on; oneDNN is not asked and

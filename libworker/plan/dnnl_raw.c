@@ -115,16 +115,16 @@ dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
     dnnl_alg_kind_t conv = dnnl_convolution_direct;
     switch (s->kind) {
     case DN_CONV_FWD:
-        return dnnl_convolution_forward_primitive_desc_create(ret, engine, forward_prop(s), conv,
-                                                              src, weights, bias, dst, s->stride,
-                                                              zero, s->pad_begin, s->pad_end, attr);
+        return dnnl_convolution_forward_primitive_desc_create(
+            ret, engine, forward_prop(s), conv, src, weights, bias, dst, s->stride, s->gap,
+            s->pad_begin, s->pad_end, attr);
     case DN_CONV_BWD_DATA:
         return dnnl_convolution_backward_data_primitive_desc_create(
-            ret, engine, conv, src, weights, dst, s->stride, zero, s->pad_begin, s->pad_end, hint,
+            ret, engine, conv, src, weights, dst, s->stride, s->gap, s->pad_begin, s->pad_end, hint,
             attr);
     case DN_CONV_BWD_WEIGHTS:
         return dnnl_convolution_backward_weights_primitive_desc_create(
-            ret, engine, conv, src, weights, bias, dst, s->stride, zero, s->pad_begin, s->pad_end,
+            ret, engine, conv, src, weights, bias, dst, s->stride, s->gap, s->pad_begin, s->pad_end,
             hint, attr);
     case DN_DENSE_FWD:
         return dnnl_inner_product_forward_primitive_desc_create(ret, engine, forward_prop(s), src,
@@ -238,14 +238,15 @@ static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
     dnnl_alg_kind_t conv = dnnl_convolution_direct;
     switch (s->kind) {
     case DN_CONV_FWD:
-        return dnnl_convolution_forward_desc_init(&op->conv, forward_prop(s), conv, src, weights,
-                                                  bias, dst, s->stride, s->pad_begin, s->pad_end);
+        return dnnl_dilated_convolution_forward_desc_init(&op->conv, forward_prop(s), conv, src,
+                                                          weights, bias, dst, s->stride, s->gap,
+                                                          s->pad_begin, s->pad_end);
     case DN_CONV_BWD_DATA:
-        return dnnl_convolution_backward_data_desc_init(&op->conv, conv, src, weights, dst,
-                                                        s->stride, s->pad_begin, s->pad_end);
+        return dnnl_dilated_convolution_backward_data_desc_init(
+            &op->conv, conv, src, weights, dst, s->stride, s->gap, s->pad_begin, s->pad_end);
     case DN_CONV_BWD_WEIGHTS:
-        return dnnl_convolution_backward_weights_desc_init(&op->conv, conv, src, weights, bias, dst,
-                                                           s->stride, s->pad_begin, s->pad_end);
+        return dnnl_dilated_convolution_backward_weights_desc_init(
+            &op->conv, conv, src, weights, bias, dst, s->stride, s->gap, s->pad_begin, s->pad_end);
     case DN_DENSE_FWD:
         return dnnl_inner_product_forward_desc_init(&op->dense, forward_prop(s), src, weights, bias,
                                                     dst);

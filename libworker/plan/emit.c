@@ -172,7 +172,8 @@ const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md)
     if (block == 1 || from[1] % block == 0) {
         return md;
     }
-    int64_t dims[DN_DIMS_MAX] = {from[0], (from[1] + block - 1) / block * block, from[2], from[3]};
+    int64_t dims[DN_IMAGE_DIMS] = {from[0], (from[1] + block - 1) / block * block, from[2],
+                                   from[3]};
     const struct dn_md *padded = dn_md(plan->dn, dn_md_dtype(md), 4, dims, dn_md_tag(md));
     return padded != NULL && dn_md_bytes(padded) == dn_md_bytes(md) ? padded : md;
 }

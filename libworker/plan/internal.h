@@ -52,7 +52,7 @@ struct plan_param {
     /* A dense layer reads an image's bytes as they lie, as one long row: its weight's columns are
      * permuted alike, by way of this layout of (out, c, h, w). DN_ANY: not an image. */
     enum dn_tag via;
-    int64_t via_dims[DN_DIMS_MAX];
+    int64_t via_dims[DN_IMAGE_DIMS];
     /* The layout in which it is kept, too, and where; NULL: in none. */
     const struct dn_md *mirror;
     size_t mirror_offset;

@@ -71,8 +71,8 @@ static int stages_init(struct stages *st, struct plan *plan, const struct plan_p
         st->flat = st->rows;
         st->padded_bytes = st->rows == NULL ? 0 : dn_md_bytes(st->rows) / st->n_rows;
     } else {
-        st->rows = dn_md(plan->dn, dtype, DN_DIMS_MAX, p->via_dims, DN_PLAIN);
-        st->via = dn_md(plan->dn, dtype, DN_DIMS_MAX, p->via_dims, p->via);
+        st->rows = dn_md(plan->dn, dtype, DN_IMAGE_DIMS, p->via_dims, DN_PLAIN);
+        st->via = dn_md(plan->dn, dtype, DN_IMAGE_DIMS, p->via_dims, p->via);
         st->flat = dn_md(plan->dn, dtype, p->n_dims, p->dims, DN_PLAIN);
     }
     if (st->rows == NULL || st->via == NULL || st->flat == NULL) {

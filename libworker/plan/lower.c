@@ -16,6 +16,8 @@ void lower_window(const struct op *op, struct dn_spec *spec)
     spec->pad_begin[1] = w->pad_left;
     spec->pad_end[0] = w->pad_bottom;
     spec->pad_end[1] = w->pad_right;
+    spec->gap[0] = w->gap_h;
+    spec->gap[1] = w->gap_w;
 }
 
 int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *to,

@@ -36,6 +36,14 @@ static int param_gradient(struct lowering *lo, int tensor, int param, struct ope
     return 0;
 }
 
+/* That of the bias, where the layer has one. */
+static int bias_gradient(struct lowering *lo, const struct op *forward, int db, struct operand *ret,
+                         struct ms_err *err)
+{
+    return forward->n_in < 3 ? 0
+                             : param_gradient(lo, db, lo->plan->param_of[forward->in[2]], ret, err);
+}
+
 /* ---- convolution -------------------------------------------------------------------------------
  */
 
@@ -160,6 +168,7 @@ int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
     struct dn_spec spec = {.kind = DN_CONV_BWD_WEIGHTS,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
                            .weights = plan->params[param].md,
+                           .bias = dn_pd_md(plan->dn, hint, DN_BIAS),
                            .dst = dn_pd_md(plan->dn, hint, DN_DST),
                            .hint = hint};
     lower_window(forward, &spec);
@@ -174,6 +183,7 @@ int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
     rc = rc < 0 ? rc
                 : gradient_as(lo, index, op->in[1], dn_pd_md(plan->dn, pd, DN_DIFF_DST),
                               &args[DN_DIFF_DST], err);
+    rc = rc < 0 ? rc : bias_gradient(lo, forward, op->out[1], &args[DN_DIFF_BIAS], err);
     rc = rc < 0 ? rc : weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
     dn_pd_destroy(pd);
     return rc;
@@ -252,9 +262,7 @@ int lower_dense_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
     const struct plan_value *x = &lo->values[op->in[0]];
     rc = emit_as(plan, index, x->at, x->md, lo->sources[op->forward], &args[DN_SRC], err);
     rc = rc < 0 ? rc : gradient_as(lo, index, op->in[1], spec.dst, &args[DN_DIFF_DST], err);
-    rc = rc < 0 ? rc
-                : param_gradient(lo, op->out[1], plan->param_of[forward->in[2]],
-                                 &args[DN_DIFF_BIAS], err);
+    rc = rc < 0 ? rc : bias_gradient(lo, forward, op->out[1], &args[DN_DIFF_BIAS], err);
     rc = rc < 0 ? rc : weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
     dn_pd_destroy(pd);
     return rc;

@@ -26,24 +26,61 @@ static int is_as_good(const struct dn_pd *keep, const struct dn_pd *any)
                             strcmp(dn_pd_impl(keep), dn_pd_impl(any)) == 0);
 }
 
+/* The bias of an op that has one. */
+static int lower_bias(struct plan *plan, const struct op *op, struct dn_spec *spec,
+                      struct ms_err *err)
+{
+    if (op->n_in < 3) {
+        return 0;
+    }
+    const struct shape *bias = &graph_tensor(plan->graph, op->in[2])->shape;
+    spec->bias = dn_md(plan->dn, plan->weights_dtype, 1, bias->dim, DN_PLAIN);
+    return spec->bias != NULL ? 0 : ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+}
+
+static struct operand bias_of(const struct plan *plan, const struct op *op)
+{
+    return op->n_in < 3 ? (struct operand){PLACE_NONE, 0}
+                        : (struct operand){PLACE_WEIGHTS, plan->param_of[op->in[2]]};
+}
+
 struct conv {
     const struct op *op;
     struct plan_param *param;
     const struct dn_md *x; /* the source as it lies */
-    int64_t out_dims[DN_DIMS_MAX];
+    int64_t groups;
+    int64_t out_dims[DN_IMAGE_DIMS];
     struct dn_spec spec;
 };
+
+/* The weights of a source with so many channels, in any layout; NULL: no memory. */
+static const struct dn_md *weights_of(struct plan *plan, const struct conv *conv, int64_t channels)
+{
+    const int64_t *w = graph_tensor(plan->graph, conv->op->in[1])->shape.dim;
+    const int64_t g = conv->groups;
+    const int64_t whole[DN_IMAGE_DIMS] = {w[0], channels, w[2], w[3]};
+    const int64_t grouped[DN_DIMS_MAX] = {g, w[0] / g, channels / g, w[2], w[3]};
+    return g > 1 ? dn_md(plan->dn, plan->precision, DN_DIMS_MAX, grouped, DN_ANY)
+                 : dn_md(plan->dn, plan->precision, DN_IMAGE_DIMS, whole, DN_ANY);
+}
 
 /* Sets source and weights of the spec: channels as the source has them. 0: cannot be. */
 static int set_source(struct plan *plan, struct conv *conv, const struct dn_md *src)
 {
-    const struct shape *w = &graph_tensor(plan->graph, conv->op->in[1])->shape;
-    int64_t dims[DN_DIMS_MAX] = {w->dim[0], dn_md_dims(src)[1], w->dim[2], w->dim[3]};
+    const struct dn_md *any = weights_of(plan, conv, dn_md_dims(src)[1]);
+    const struct dn_md *fixed = conv->param->md;
     conv->spec.src = src;
-    conv->spec.weights = conv->param->md != NULL
-                             ? conv->param->md
-                             : dn_md(plan->dn, plan->precision, 4, dims, DN_ANY);
-    return conv->spec.weights != NULL && dn_md_dims(conv->spec.weights)[1] == dims[1];
+    conv->spec.weights = fixed != NULL ? fixed : any;
+    return any != NULL &&
+           (fixed == NULL || (dn_md_n_dims(fixed) == dn_md_n_dims(any) &&
+                              memcmp(dn_md_dims(fixed), dn_md_dims(any),
+                                     (size_t)dn_md_n_dims(any) * sizeof(int64_t)) == 0));
+}
+
+/* Padding is taken for channels only where they are not in groups: it would be in the last one. */
+static int64_t padded_channels(struct plan *plan, const struct conv *conv)
+{
+    return dn_md_dims(conv->groups > 1 ? conv->x : emit_padded(plan, conv->x))[1];
 }
 
 /* In the order of preference: the source as it lies; the same bytes with the padding taken for
@@ -51,11 +88,13 @@ static int set_source(struct plan *plan, struct conv *conv, const struct dn_md *
  * weights are zero and stay zero); whatever oneDNN likes best. */
 static struct dn_pd *pick(struct plan *plan, struct conv *conv)
 {
-    int64_t any_dims[DN_DIMS_MAX];
+    int64_t any_dims[DN_IMAGE_DIMS];
     memcpy(any_dims, dn_md_dims(conv->x), sizeof(any_dims));
-    any_dims[1] = conv->param->md != NULL ? conv->param->dims[1] : any_dims[1];
+    if (conv->param->md != NULL && conv->groups == 1) {
+        any_dims[1] = conv->param->dims[1];
+    }
     const struct dn_md *any_src = dn_md(plan->dn, plan->precision, 4, any_dims, DN_ANY);
-    const struct dn_md *padded = emit_padded(plan, conv->x);
+    const struct dn_md *padded = conv->groups > 1 ? conv->x : emit_padded(plan, conv->x);
     struct dn_pd *any = NULL;
     if (any_src != NULL && set_source(plan, conv, any_src)) {
         any = lower_try(plan, &conv->spec);
@@ -131,7 +170,7 @@ static int choose(struct plan *plan, struct conv *conv, struct dn_pd **ret, stru
 static int find_channels(struct plan *plan, const struct conv *conv, const struct plan_spec_op *row,
                          int64_t graphs, int64_t *ret, struct ms_err *err)
 {
-    const int64_t padded = dn_md_dims(emit_padded(plan, conv->x))[1];
+    const int64_t padded = padded_channels(plan, conv);
     *ret = row != NULL && row->channels != 0 ? row->channels : graphs;
     return *ret == graphs || *ret == padded
                ? 0
@@ -149,16 +188,15 @@ static int obey(struct lowering *lo, int index, struct conv *conv, struct dn_pd 
     enum ms_dtype precision = lo->plan->precision;
     const struct shape *w = &graph_tensor(lo->plan->graph, conv->op->in[1])->shape;
     const struct plan_spec_op *row = lo->rows[index];
-    int64_t src[DN_DIMS_MAX];
+    int64_t src[DN_IMAGE_DIMS];
     memcpy(src, dn_md_dims(conv->x), sizeof(src));
-    int rc = find_channels(lo->plan, conv, row, w->dim[1], &src[1], err);
+    int rc = find_channels(lo->plan, conv, row, w->dim[1] * conv->groups, &src[1], err);
     if (rc < 0) {
         return rc;
     }
-    int64_t weights[DN_DIMS_MAX] = {w->dim[0], src[1], w->dim[2], w->dim[3]};
-    conv->spec.src = dn_md(dn, precision, DN_DIMS_MAX, src, DN_ANY);
-    conv->spec.weights = dn_md(dn, precision, DN_DIMS_MAX, weights, DN_ANY);
-    conv->spec.dst = dn_md(dn, precision, DN_DIMS_MAX, conv->out_dims, DN_ANY);
+    conv->spec.src = dn_md(dn, precision, DN_IMAGE_DIMS, src, DN_ANY);
+    conv->spec.weights = weights_of(lo->plan, conv, src[1]);
+    conv->spec.dst = dn_md(dn, precision, DN_IMAGE_DIMS, conv->out_dims, DN_ANY);
     return lower_obey(lo, index, &conv->spec, ret, err);
 }
 
@@ -177,7 +215,8 @@ static int match_padding(struct lowering *lo, int index, const struct plan_param
 {
     struct plan *plan = lo->plan;
     const struct dn_md *md = lo->values[x].md;
-    if (param->md == NULL || dn_md_dims(emit_padded(plan, md))[1] == param->dims[1] ||
+    if (param->md == NULL || param->n_dims != DN_IMAGE_DIMS ||
+        dn_md_dims(emit_padded(plan, md))[1] == param->dims[1] ||
         dn_md_dims(md)[1] == param->dims[1]) {
         return 0;
     }
@@ -201,9 +240,14 @@ int lower_conv(struct lowering *lo, int index, struct ms_err *err)
     conv.spec.kind = DN_CONV_FWD;
     conv.spec.inference = !plan->training;
     conv.spec.relu = fusion->relu >= 0;
+    conv.groups = op->groups > 0 ? op->groups : 1;
     lower_window(op, &conv.spec);
     const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
     memcpy(conv.out_dims, y->dim, sizeof(conv.out_dims));
+    rc = lower_bias(plan, op, &conv.spec, err);
+    if (rc < 0) {
+        return rc;
+    }
     struct dn_pd *pd = NULL;
     rc = lo->spec != NULL ? obey(lo, index, &conv, &pd, err) : choose(plan, &conv, &pd, err);
     if (rc < 0) {
@@ -215,6 +259,7 @@ int lower_conv(struct lowering *lo, int index, struct ms_err *err)
     struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
     rc = lower_relayout(lo, index, op->in[0], dn_pd_md(plan->dn, pd, DN_SRC), err);
     args[DN_SRC] = lo->values[op->in[0]].at;
+    args[DN_BIAS] = bias_of(plan, op);
     rc = rc < 0 ? rc : lower_weights(plan, index, param, weights, &args[DN_WEIGHTS], err);
     rc = rc < 0 ? rc : emit_value(lo, fusion->out, dn_pd_md(plan->dn, pd, DN_DST), err);
     args[DN_DST] = lo->values[fusion->out].at;
@@ -239,9 +284,9 @@ static enum dn_tag columns_of(struct plan *plan, const struct dn_md *md)
 static int check_columns(struct lowering *lo, int param, const struct dn_md *md, struct ms_err *err)
 {
     const struct plan_param *p = &lo->plan->params[param];
-    size_t dims = (DN_DIMS_MAX - 1) * sizeof(int64_t);
+    size_t dims = (DN_IMAGE_DIMS - 1) * sizeof(int64_t);
     if (p->md == NULL || p->via == DN_ANY ||
-        (dn_md_n_dims(md) == DN_DIMS_MAX &&
+        (dn_md_n_dims(md) == DN_IMAGE_DIMS &&
          memcmp(&dn_md_dims(md)[1], &p->via_dims[1], dims) == 0)) {
         return 0;
     }
@@ -311,12 +356,15 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
     struct dn_spec spec = {.kind = DN_DENSE_FWD,
                            .src = src,
                            .weights = dn_md(plan->dn, plan->precision, 2, dims, DN_ANY),
-                           .bias = dn_md(plan->dn, plan->weights_dtype, 1, dims, DN_PLAIN),
                            .dst = dn_md(plan->dn, plan->precision, 2, y->dim, DN_PLAIN),
                            .relu = fusion->relu >= 0,
                            .inference = !plan->training};
-    if (src == NULL || spec.weights == NULL || spec.bias == NULL || spec.dst == NULL) {
+    if (src == NULL || spec.weights == NULL || spec.dst == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+    }
+    rc = lower_bias(plan, op, &spec, err);
+    if (rc < 0) {
+        return rc;
     }
     struct dn_pd *pd = NULL;
     rc = lo->spec != NULL ? lower_obey(lo, index, &spec, &pd, err)
@@ -327,8 +375,8 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
     lo->hints[index] = pd;
     const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
     fix_param(p, weights);
-    struct operand args[DN_ROLES] = {[DN_SRC] = lo->values[op->in[0]].at,
-                                     [DN_BIAS] = {PLACE_WEIGHTS, plan->param_of[op->in[2]]}};
+    struct operand args[DN_ROLES] = {
+        [DN_SRC] = lo->values[op->in[0]].at, [DN_BIAS] = bias_of(plan, op)};
     rc = lower_weights(plan, index, param, weights, &args[DN_WEIGHTS], err);
     rc = rc < 0 ? rc : emit_value(lo, fusion->out, spec.dst, err);
     args[DN_DST] = lo->values[fusion->out].at;

@@ -64,18 +64,31 @@ static int has_columns(struct plan *plan, const struct plan_spec_param *from,
 {
     const struct shape *image = &from->columns_shape;
     const struct dn_md *md =
-        dn_md(plan->dn, plan->weights_dtype, DN_DIMS_MAX, image->dim, columns_tag(from->columns));
-    return logical->n_dims == 2 && image->n_dims == DN_DIMS_MAX && md != NULL &&
+        dn_md(plan->dn, plan->weights_dtype, DN_IMAGE_DIMS, image->dim, columns_tag(from->columns));
+    return logical->n_dims == 2 && image->n_dims == DN_IMAGE_DIMS && md != NULL &&
            image->dim[0] == logical->dim[0] && shape_count(image) == shape_count(logical) &&
            from->shape.n_dims == 2 && from->shape.dim[0] == logical->dim[0] &&
            shape_count(&from->shape) == (int64_t)dn_md_count(md);
 }
 
-/* The shape is the graph's; a convolution's may have a few input channels more. */
+/* (g, o/g, i/g, kh, kw) of the graph's (o, i/g, kh, kw). */
+static int is_grouped(const struct shape *shape, const struct shape *logical)
+{
+    const size_t rest = (DN_IMAGE_DIMS - 1) * sizeof(int64_t);
+    return shape->n_dims == DN_DIMS_MAX && logical->n_dims == DN_IMAGE_DIMS &&
+           logical->dim[0] % shape->dim[0] == 0 &&
+           shape->dim[1] == logical->dim[0] / shape->dim[0] &&
+           memcmp(&shape->dim[2], &logical->dim[1], rest) == 0;
+}
+
+/* The shape is the graph's; a convolution's may be in groups, or have a few input channels more. */
 static int has_shape(const struct shape *shape, const struct shape *logical)
 {
     struct shape same = *shape;
-    if (same.n_dims == DN_DIMS_MAX && logical->n_dims == DN_DIMS_MAX &&
+    if (is_grouped(shape, logical)) {
+        return 1;
+    }
+    if (same.n_dims == DN_IMAGE_DIMS && logical->n_dims == DN_IMAGE_DIMS &&
         same.dim[1] > logical->dim[1] && same.dim[1] < logical->dim[1] + PLAN_LANES) {
         same.dim[1] = logical->dim[1];
     }
@@ -101,7 +114,7 @@ static int take_param(struct plan *plan, const struct plan_spec_param *from, str
     ret->offset = (size_t)from->offset;
     ret->count = (size_t)from->count;
     ret->n_dims = from->shape.n_dims;
-    memcpy(ret->dims, from->shape.dim, sizeof(ret->dims));
+    memcpy(ret->dims, from->shape.dim, (size_t)ret->n_dims * sizeof(ret->dims[0]));
     if (is_permuted) {
         ret->via = columns_tag(from->columns);
         memcpy(ret->via_dims, from->columns_shape.dim, sizeof(ret->via_dims));

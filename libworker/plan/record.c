@@ -121,7 +121,7 @@ static void record_param(const struct plan *plan, const struct plan_param *p,
         name_layout(plan, p->mirror, ret->mirror);
     }
     if (p->via != DN_ANY) {
-        ret->columns_shape.n_dims = DN_DIMS_MAX;
+        ret->columns_shape.n_dims = DN_IMAGE_DIMS;
         memcpy(ret->columns_shape.dim, p->via_dims, sizeof(p->via_dims));
     }
 }

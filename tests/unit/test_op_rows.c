@@ -88,14 +88,16 @@ static int finish(struct graph *g, const struct op_row *row, int source, int y)
 }
 
 /* NULL: the op does not take what is offered. */
-static struct graph *try_offer(const struct op_row *row, const struct offer *offer)
+static struct graph *try_offer(const struct op_row *row, const struct offer *offer, int n_in)
 {
     struct graph *g = graph_create("around");
     ck_assert_ptr_nonnull(g);
     int source = source_of(g, offer->source);
-    struct op op = {
-        .kind = row->kind, .window = graph_window_valid(KERNEL, KERNEL), .epsilon = 1e-5};
-    for (int i = 0; i < row->n_in; i++) {
+    struct op op = {.kind = row->kind,
+                    .n_in = n_in,
+                    .window = graph_window_valid(KERNEL, KERNEL),
+                    .epsilon = 1e-5};
+    for (int i = 0; i < n_in; i++) {
         op.in[i] = input_of(g, row->wants[i], i, source, offer);
     }
     int y = graph_apply(g, &op, NULL);
@@ -106,16 +108,22 @@ static struct graph *try_offer(const struct op_row *row, const struct offer *off
     return g;
 }
 
-static struct graph *graph_around(enum op_kind kind)
+/* ... with so many of its inputs. */
+static struct graph *graph_around_with(enum op_kind kind, int n_in)
 {
     struct offer offer = {.source = 0};
     struct graph *g = NULL;
     do {
-        g = try_offer(op_row(kind), &offer);
+        g = try_offer(op_row(kind), &offer, n_in);
     } while (g == NULL && next_offer(&offer));
     ck_assert_msg(g != NULL, "%s takes none of the shapes that this test offers: add one",
                   op_row(kind)->name);
     return g;
+}
+
+static struct graph *graph_around(enum op_kind kind)
+{
+    return graph_around_with(kind, op_row(kind)->n_in);
 }
 
 static int is_forward(int kind)
@@ -233,23 +241,24 @@ START_TEST(gradients_are_those_of_finite_differences)
     if (!is_forward(_i)) {
         return;
     }
-    struct graph *g = graph_around((enum op_kind)_i);
-    ck_ms_ok(graph_differentiate(g, err));
+    const struct op_row *row = op_row((enum op_kind)_i);
+    for (int n = row->n_in - row->n_optional; n <= row->n_in; n++) {
+        struct graph *g = graph_around_with(row->kind, n);
+        ck_ms_ok(graph_differentiate(g, err));
 
-    ck_gradients(g, 20);
+        ck_gradients(g, 20);
 
-    graph_destroy(g);
+        graph_destroy(g);
+    }
 }
 END_TEST
 
-START_TEST(plans_compute_what_the_references_do)
+/* Takes graph. */
+static void ck_plan(const struct op_row *row, struct graph *graph)
 {
-    if (!is_forward(_i)) {
-        return;
-    }
     struct plan_case c;
     struct case_options options = {.training = 1, .threads = 1};
-    case_init(&c, graph_around((enum op_kind)_i), &options);
+    case_init(&c, graph, &options);
     case_reference(&c, 3);
     case_reference_batch(&c);
     ref_graph_run(c.ref);
@@ -260,9 +269,19 @@ START_TEST(plans_compute_what_the_references_do)
 
     double want = ref_graph_loss(c.ref);
     ck_assert_msg(fabs(loss - want) <= 1e-5 * fabs(want), "loss %g, want %g", loss, want);
-    ck_assert_msg(worst <= 1e-4, "%s: %s is %.3g off", op_row((enum op_kind)_i)->name, which,
-                  worst);
+    ck_assert_msg(worst <= 1e-4, "%s: %s is %.3g off", row->name, which, worst);
     case_fini(&c);
+}
+
+START_TEST(plans_compute_what_the_references_do)
+{
+    if (!is_forward(_i)) {
+        return;
+    }
+    const struct op_row *row = op_row((enum op_kind)_i);
+    for (int n = row->n_in - row->n_optional; n <= row->n_in; n++) {
+        ck_plan(row, graph_around_with(row->kind, n));
+    }
 }
 END_TEST
 

@@ -1,4 +1,5 @@
 /* test_plan_step.c - every op and every network: a step of the plan against the oracle in double */
+#include "libworker/graph/op.h"
 #include "tests/unit/plan_case.h"
 
 /* ---- small graphs, one pattern each -------------------------------------------------------------
@@ -40,6 +41,23 @@ static int conv(struct build *b, int x, int64_t out, int64_t kernel, int64_t str
     int w = param(b, shape4(out, channels(b, x), kernel, kernel), 0.4);
     struct op_window window = graph_window_same(b->graph, x, kernel, stride);
     return graph_conv2d(b->graph, x, w, &window, &b->err);
+}
+
+/* In groups, with gaps between the taps, plus a bias; padding keeps the size. */
+static int conv_of(struct build *b, int x, int64_t out, int64_t kernel, int64_t groups, int64_t gap,
+                   int has_bias)
+{
+    struct op_window window = graph_window_valid(kernel, 1);
+    window.gap_h = gap;
+    window.gap_w = gap;
+    struct op op = {.kind = OP_CONV2D,
+                    .n_in = 2 + has_bias,
+                    .window = graph_window_padded(b->graph, x, &window),
+                    .groups = groups};
+    op.in[0] = x;
+    op.in[1] = param(b, shape4(out, channels(b, x) / groups, kernel, kernel), 0.4);
+    op.in[2] = has_bias ? param(b, (struct shape){1, {out}}, 0.4) : 0;
+    return graph_apply(b->graph, &op, &b->err);
 }
 
 static int norm(struct build *b, int x)
@@ -216,6 +234,60 @@ static struct graph *norm_of_the_data(void)
     return end(&b, dense(&b, flatten(&b, conv(&b, x, 16, 3, 1)), 3), 0);
 }
 
+static struct graph *biases(void) /* with a ReLU and without, blocks that are padded and whole */
+{
+    struct build b;
+    int x = relu(&b, conv_of(&b, begin(&b, 3, 3, 9), 6, 5, 1, 0, 1));
+    x = conv_of(&b, x, 32, 3, 1, 0, 1);
+    x = relu(&b, conv_of(&b, x, 20, 1, 1, 0, 1));
+    x = conv_of(&b, x, 7, 3, 1, 0, 1);
+    return end(&b, dense(&b, flatten(&b, x), 4), 0);
+}
+
+static struct graph *depthwise_blocks(void) /* as in MobileNetV2; 24 channels fill no block of 16 */
+{
+    struct build b;
+    int x = relu(&b, norm(&b, conv(&b, begin(&b, 4, 3, 12), 16, 3, 2)));
+    int y = relu(&b, norm(&b, conv(&b, x, 24, 1, 1)));
+    y = relu(&b, norm(&b, conv_of(&b, y, 24, 3, 24, 0, 0)));
+    x = add(&b, x, norm(&b, conv(&b, y, 16, 1, 1)));
+    x = conv_of(&b, x, 32, 3, 16, 0, 1); /* two of each channel */
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
+static struct graph *groups(void) /* whole blocks and less, of the data itself, too */
+{
+    struct build b;
+    int x = conv_of(&b, begin(&b, 3, 6, 8), 9, 3, 3, 0, 0);
+    x = relu(&b, conv_of(&b, x, 12, 3, 3, 0, 1));
+    x = conv_of(&b, x, 64, 1, 4, 0, 0);
+    x = relu(&b, norm(&b, conv_of(&b, x, 64, 3, 2, 0, 0)));
+    x = conv_of(&b, x, 10, 3, 2, 0, 1);
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
+static struct graph *gaps_between_taps(void)
+{
+    struct build b;
+    int x = relu(&b, conv_of(&b, begin(&b, 3, 3, 11), 16, 3, 1, 1, 1));
+    x = conv_of(&b, x, 24, 3, 1, 3, 0);
+    x = relu(&b, conv_of(&b, x, 24, 3, 24, 2, 0));
+    x = conv_of(&b, x, 8, 2, 4, 1, 1);
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
+static struct graph *dense_without_a_bias(void)
+{
+    struct build b;
+    int x = flatten(&b, conv(&b, begin(&b, 5, 3, 5), 6, 3, 1));
+    for (int out = 19; out > 2; out -= 14) {
+        int w = param(&b, (struct shape){2, {out, channels(&b, x)}}, 0.3);
+        const struct op op = {.kind = OP_DENSE, .n_in = 2, .in = {x, w}};
+        x = relu(&b, graph_apply(b.graph, &op, &b.err));
+    }
+    return end(&b, dense(&b, x, 2), 1);
+}
+
 static const struct pattern {
     const char *name;
     struct graph *(*build)(void);
@@ -232,6 +304,11 @@ static const struct pattern {
     {"flatten_of_padded_channels", flatten_of_padded_channels},
     {"norm_of_one_pixel", norm_of_one_pixel},
     {"norm_of_the_data", norm_of_the_data},
+    {"biases", biases},
+    {"depthwise_blocks", depthwise_blocks},
+    {"groups", groups},
+    {"gaps_between_taps", gaps_between_taps},
+    {"dense_without_a_bias", dense_without_a_bias},
 };
 
 /* fp32 against double: rounding of at most a few thousand summed terms, relative to the norm. */

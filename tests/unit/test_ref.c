@@ -28,8 +28,8 @@ START_TEST(convolution_of_a_small_image_by_hand)
 {
     const double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const double w[] = {1, 0, 0, -1};
-    const struct ref_window valid = {2, 2, 1, 1, 0, 0, 0, 0};
-    const struct ref_window padded = {2, 2, 2, 2, 1, 1, 0, 0};
+    const struct ref_window valid = {2, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0};
+    const struct ref_window padded = {2, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0};
     double y[4];
 
     ref_conv2d(x, (struct ref_image){1, 1, 3, 3}, w, 1, &valid, y, (struct ref_image){1, 1, 2, 2});
@@ -39,11 +39,31 @@ START_TEST(convolution_of_a_small_image_by_hand)
 }
 END_TEST
 
+START_TEST(groups_holes_and_a_bias_by_hand)
+{
+    const double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90};
+    const double w[] = {1, 0, 0, -1, 0, 2, 0, 0}; /* two groups of one channel: (2, 1, 2, 2) */
+    const double bias[] = {100, -1};
+    const struct ref_window holes = {2, 2, 1, 1, 0, 0, 0, 0, 1, 1, 2};
+    const struct ref_image xs = {1, 2, 3, 3}, ys = {1, 2, 1, 1};
+    double y[2], db[2];
+
+    ref_conv2d(x, xs, w, 2, &holes, y, ys);
+    ck_all(y, (const double[]){1 - 9, 2 * 30}, 2);
+    ref_add_bias(bias, y, ys);
+    ck_all(y, (const double[]){92, 59}, 2);
+    ref_bias_bwd(x, (struct ref_image){2, 2, 2, 2}, db);
+    ck_all(db,
+           (const double[]){1 + 2 + 3 + 4 + 9 + 10 + 20 + 30, 5 + 6 + 7 + 8 + 40 + 50 + 60 + 70},
+           2);
+}
+END_TEST
+
 START_TEST(channels_are_summed_and_outputs_kept_apart)
 {
     const double x[] = {1, 2, 10, 20}; /* two channels of 1x2 */
     const double w[] = {1, 1, 2, -1};  /* (2, 2, 1, 1) */
-    const struct ref_window one = {1, 1, 1, 1, 0, 0, 0, 0};
+    const struct ref_window one = {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0};
     double y[4];
 
     ref_conv2d(x, (struct ref_image){1, 2, 1, 2}, w, 2, &one, y, (struct ref_image){1, 2, 1, 2});
@@ -55,7 +75,7 @@ END_TEST
 START_TEST(pools_of_a_small_image_by_hand)
 {
     const double x[] = {1, 5, 2, 5, 5, 0, -3, -1, -2};
-    const struct ref_window win = {2, 2, 2, 2, 0, 0, 1, 1};
+    const struct ref_window win = {2, 2, 2, 2, 0, 0, 1, 1, 0, 0, 0};
     const struct ref_image xs = {1, 1, 3, 3}, ys = {1, 1, 2, 2};
     const double dy[] = {1, 10, 100, 1000};
     double y[4], dx[9];
@@ -143,10 +163,16 @@ struct image_case {
 };
 
 static const struct image_case image_cases[] = {
-    {{2, 3, 5, 4}, {2, 4, 5, 4}, {3, 3, 1, 1, 1, 1, 1, 1}},
-    {{1, 2, 7, 6}, {1, 3, 3, 2}, {3, 3, 2, 3, 0, 1, 1, 0}},
-    {{2, 2, 4, 4}, {2, 2, 2, 2}, {1, 1, 2, 2, 0, 0, 0, 0}},
-    {{1, 1, 6, 5}, {1, 2, 2, 1}, {5, 4, 1, 2, 0, 0, 0, 0}},
+    {{2, 3, 5, 4}, {2, 4, 5, 4}, {3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0}},
+    {{1, 2, 7, 6}, {1, 3, 3, 2}, {3, 3, 2, 3, 0, 1, 1, 0, 0, 0, 0}},
+    {{2, 2, 4, 4}, {2, 2, 2, 2}, {1, 1, 2, 2, 0, 0, 0, 0, 0, 0, 0}},
+    {{1, 1, 6, 5}, {1, 2, 2, 1}, {5, 4, 1, 2, 0, 0, 0, 0, 0, 0, 0}},
+};
+
+static const struct image_case conv_cases[] = {
+    {{2, 4, 5, 4}, {2, 6, 5, 4}, {3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 2}},
+    {{1, 3, 7, 6}, {1, 3, 4, 4}, {3, 2, 1, 1, 0, 1, 1, 0, 1, 2, 3}},
+    {{2, 2, 8, 7}, {2, 4, 3, 2}, {2, 3, 2, 3, 0, 0, 0, 0, 2, 1, 1}},
 };
 
 static double x[MAX], w[MAX], y[MAX], dy[MAX], dx[MAX], dw[MAX];
@@ -192,18 +218,27 @@ static double avg_loss(void *arg)
     return dot(count(ys));
 }
 
+static void ck_conv(struct image_case c)
+{
+    int64_t reads = c.xs.c / (c.win.groups > 0 ? c.win.groups : 1);
+    int64_t weights = c.ys.c * reads * c.win.kernel_h * c.win.kernel_w;
+    fill();
+
+    ref_conv2d_bwd_data(dy, c.ys, w, &c.win, dx, c.xs);
+    ck_gradient(x, dx, count(c.xs), conv_loss, &c);
+    ref_conv2d_bwd_weights(x, c.xs, dy, c.ys, &c.win, dw);
+    ck_gradient(w, dw, weights, conv_loss, &c);
+}
+
 START_TEST(gradients_of_windows_agree_with_differences)
 {
+    for (size_t i = 0; i < MS_ARRAY_SIZE(conv_cases); i++) {
+        ck_conv(conv_cases[i]);
+    }
     for (size_t i = 0; i < MS_ARRAY_SIZE(image_cases); i++) {
         struct image_case c = image_cases[i];
         struct ref_image pooled = {c.ys.n, c.xs.c, c.ys.h, c.ys.w};
-        int64_t weights = c.ys.c * c.xs.c * c.win.kernel_h * c.win.kernel_w;
-        fill();
-
-        ref_conv2d_bwd_data(dy, c.ys, w, &c.win, dx, c.xs);
-        ck_gradient(x, dx, count(c.xs), conv_loss, &c);
-        ref_conv2d_bwd_weights(x, c.xs, dy, c.ys, &c.win, dw);
-        ck_gradient(w, dw, weights, conv_loss, &c);
+        ck_conv(c);
         ref_max_pool_bwd(x, c.xs, dy, pooled, &c.win, dx);
         ck_gradient(x, dx, count(c.xs), max_loss, &c);
         ref_avg_pool_bwd(dy, pooled, &c.win, dx, c.xs);
@@ -278,6 +313,7 @@ int main(void)
     Suite *suite = suite_create("ref");
     TCase *tc = tcase_create("ref");
     tcase_add_test(tc, convolution_of_a_small_image_by_hand);
+    tcase_add_test(tc, groups_holes_and_a_bias_by_hand);
     tcase_add_test(tc, channels_are_summed_and_outputs_kept_apart);
     tcase_add_test(tc, pools_of_a_small_image_by_hand);
     tcase_add_test(tc, batch_norm_of_two_values_by_hand);
