@@ -43,11 +43,10 @@ enum tensor_role {
 };
 
 enum init_kind {
-    INIT_NONE,           /* not a parameter */
-    INIT_CONSTANT,       /* a */
-    INIT_NORMAL,         /* N(0, a) , a is the standard deviation */
-    INIT_UNIFORM,        /* U(-a, a) */
-    INIT_XAVIER_UNIFORM, /* U(-b, b), b = sqrt(6 / ((out + in) kh kw)) (Glorot and Bengio, 2010) */
+    INIT_NONE,     /* not a parameter */
+    INIT_CONSTANT, /* a */
+    INIT_NORMAL,   /* N(0, a) , a is the standard deviation */
+    INIT_UNIFORM,  /* U(-a, a) */
 };
 
 struct init {

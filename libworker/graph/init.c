@@ -79,22 +79,11 @@ static double normal_quantile(double p)
     return q < 0 ? -value : value;
 }
 
-/* Glorot and Bengio, 2010: both fans counted over the whole kernel window. */
-static double xavier_bound(const struct shape *shape)
-{
-    int64_t fans = shape->dim[0] + shape->dim[1];
-    for (int i = 2; i < shape->n_dims; i++) {
-        fans *= shape->dim[i];
-    }
-    return sqrt(6.0 / (double)fans);
-}
-
 void graph_init_values(const struct tensor *tensor, uint64_t seed, float *dst)
 {
     int64_t count = shape_count(&tensor->shape);
     uint64_t stream = ms_rng_stream(seed, hash_name(tensor->name), INIT_PURPOSE);
-    double a =
-        tensor->init.kind == INIT_XAVIER_UNIFORM ? xavier_bound(&tensor->shape) : tensor->init.a;
+    const double a = tensor->init.a;
     for (int64_t i = 0; i < count; i++) {
         double u = ms_rng_unit(stream, (uint64_t)i);
         switch (tensor->init.kind) {
@@ -102,7 +91,6 @@ void graph_init_values(const struct tensor *tensor, uint64_t seed, float *dst)
             dst[i] = (float)(a * normal_quantile(u + 0x1.0p-54));
             break;
         case INIT_UNIFORM:
-        case INIT_XAVIER_UNIFORM:
             dst[i] = (float)((2 * u - 1) * a);
             break;
         case INIT_CONSTANT:

@@ -85,10 +85,10 @@ int graph_label(struct graph *graph, const char *name, const struct shape *shape
     return index;
 }
 
-static int check_init(const struct graph *graph, const char *name, const struct shape *shape,
-                      struct init init, struct ms_err *err)
+static int check_init(const struct graph *graph, const char *name, struct init init,
+                      struct ms_err *err)
 {
-    if (init.kind <= INIT_NONE || init.kind > INIT_XAVIER_UNIFORM || !isfinite(init.a)) {
+    if (init.kind <= INIT_NONE || init.kind > INIT_UNIFORM || !isfinite(init.a)) {
         return ms_fail(err, MS_E_INVALID, "graph %s: %s has no valid initialiser", graph->name,
                        name);
     }
@@ -96,19 +96,13 @@ static int check_init(const struct graph *graph, const char *name, const struct 
         return ms_fail(err, MS_E_INVALID, "graph %s: %s: the initialiser's width %g is negative",
                        graph->name, name, init.a);
     }
-    if (init.kind == INIT_XAVIER_UNIFORM && shape->n_dims != 2 && shape->n_dims != 4) {
-        return ms_fail(err, MS_E_INVALID,
-                       "graph %s: %s: Xavier's bound needs a dense (out, in) or convolution (out, "
-                       "in, kh, kw) weight",
-                       graph->name, name);
-    }
     return MS_OK;
 }
 
 int graph_param(struct graph *graph, const char *name, const struct shape *shape, struct init init,
                 struct ms_err *err)
 {
-    int rc = check_init(graph, name, shape, init, err);
+    int rc = check_init(graph, name, init, err);
     if (rc < 0) {
         return rc;
     }
@@ -122,7 +116,7 @@ int graph_param(struct graph *graph, const char *name, const struct shape *shape
 int graph_state(struct graph *graph, const char *name, const struct shape *shape, struct init init,
                 double momentum, struct ms_err *err)
 {
-    int rc = check_init(graph, name, shape, init, err);
+    int rc = check_init(graph, name, init, err);
     if (rc < 0) {
         return rc;
     }

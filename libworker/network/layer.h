@@ -28,6 +28,7 @@ enum rule_kind {
     RULE_CONSTANT,       /* a */
     RULE_NORMAL,         /* N(0, a) */
     RULE_UNIFORM,        /* U(-a, a) */
+    RULE_NONE,           /* there is no such parameter */
 };
 
 struct rule {
@@ -38,7 +39,8 @@ struct rule {
 struct layer {                  /* each kind has some of these */
     char name[MS_NAME_MAX + 1]; /* "" none: its kind and a number */
     int64_t out;                /* 0: as many as there are classes */
-    int64_t kernel[2], stride[2];
+    int64_t kernel[2], stride[2], dilation[2];
+    int64_t groups;
     struct padding padding;
     struct rule weight, bias, gamma, beta;
     double momentum, epsilon;
@@ -67,7 +69,7 @@ int layer_read(const struct tree_node *entry, const char *place, const struct la
                struct layer *ret, struct ms_err *err);
 
 /* layer_own.c: types of keys */
-extern const struct field_own layer_out, layer_padding, layer_rule, layer_list;
+extern const struct field_own layer_out, layer_padding, layer_rule, layer_rule_or_none, layer_list;
 
 /* Reads each layer of a list, and of the lists inside, for its errors: a list that was read is
  * legal, whatever its shapes are. place: "layers". */

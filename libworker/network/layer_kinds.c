@@ -1,4 +1,5 @@
 /* layer_kinds.c - the kinds of layers: the keys of each, and the ops that it is */
+#include "libworker/graph/op.h"
 #include "libworker/network/layer.h"
 
 #include <math.h>
@@ -31,8 +32,8 @@ static struct init init_of(const struct rule *rule, struct fans fans)
         return (struct init){INIT_UNIFORM, sqrt(6.0 / in)};
     case RULE_XAVIER_NORMAL:
         return (struct init){INIT_NORMAL, sqrt(2.0 / (double)(fans.in + fans.out))};
-    case RULE_XAVIER_UNIFORM: /* the graph has it, for weights */
-        return (struct init){INIT_XAVIER_UNIFORM, 0};
+    case RULE_XAVIER_UNIFORM:
+        return (struct init){INIT_UNIFORM, sqrt(6.0 / (double)(fans.in + fans.out))};
     case RULE_CONSTANT:
         return (struct init){INIT_CONSTANT, rule->a};
     case RULE_NORMAL:
@@ -103,11 +104,23 @@ static struct op_window window_of(const struct building *b, const struct layer *
         .pad_bottom = layer->padding.pixels[0],
         .pad_left = layer->padding.pixels[1],
         .pad_right = layer->padding.pixels[1],
+        .gap_h = layer->dilation[0] > 0 ? layer->dilation[0] - 1 : 0, /* pools have none */
+        .gap_w = layer->dilation[1] > 0 ? layer->dilation[1] - 1 : 0,
     };
     return layer->padding.kind == PADDING_SAME ? graph_window_padded(b->graph, x, &w) : w;
 }
 
 /* ---- leaves ---- */
+
+/* Where the layer has one, and its weight is there. */
+static void add_bias(const struct building *b, const struct layer *layer, struct op *op,
+                     int64_t out, struct fans fans)
+{
+    const struct shape shape = {1, {out}};
+    if (layer->bias.kind != RULE_NONE && op->in[1] >= 0) {
+        op->in[op->n_in++] = param(b, layer, "bias", &shape, init_of(&layer->bias, fans));
+    }
+}
 
 static int build_conv2d(struct building *b, const struct layer *layer, const struct tree_node *at,
                         int x)
@@ -119,11 +132,21 @@ static int build_conv2d(struct building *b, const struct layer *layer, const str
     const int64_t in = build_shape(b, x)->dim[1];
     const int64_t area = layer->kernel[0] * layer->kernel[1];
     const int64_t out = layer->out != 0 ? layer->out : b->input->classes;
-    const struct shape shape = {4, {out, in, layer->kernel[0], layer->kernel[1]}};
-    const struct fans fans = {in * area, out * area};
-    const struct op_window window = window_of(b, layer, x);
-    int weight = param(b, layer, "weight", &shape, init_of(&layer->weight, fans));
-    return made(b, layer, at, graph_conv2d(b->graph, x, weight, &window, b->err));
+    if (in % layer->groups != 0 || out % layer->groups != 0) {
+        ms_fail(b->err, MS_E_INVALID,
+                "%lld groups of %lld channels that make %lld: both must be multiples of it",
+                (long long)layer->groups, (long long)in, (long long)out);
+        return build_fail(b, at, layer);
+    }
+    const int64_t reads = in / layer->groups; /* channels that an output sums over */
+    const struct shape shape = {4, {out, reads, layer->kernel[0], layer->kernel[1]}};
+    const struct fans fans = {reads * area, out * area};
+    struct op op = {.kind = OP_CONV2D, .n_in = 2, .window = window_of(b, layer, x)};
+    op.groups = layer->groups;
+    op.in[0] = x;
+    op.in[1] = param(b, layer, "weight", &shape, init_of(&layer->weight, fans));
+    add_bias(b, layer, &op, out, fans);
+    return made(b, layer, at, graph_apply(b->graph, &op, b->err));
 }
 
 static int build_dense(struct building *b, const struct layer *layer, const struct tree_node *at,
@@ -135,12 +158,12 @@ static int build_dense(struct building *b, const struct layer *layer, const stru
     }
     const int64_t in = build_shape(b, x)->dim[1];
     const int64_t out = layer->out != 0 ? layer->out : b->input->classes;
-    const struct shape w_shape = {2, {out, in}};
-    const struct shape b_shape = {1, {out}};
+    const struct shape shape = {2, {out, in}};
     const struct fans fans = {in, out};
-    int w = param(b, layer, "weight", &w_shape, init_of(&layer->weight, fans));
-    int bias = w < 0 ? w : param(b, layer, "bias", &b_shape, init_of(&layer->bias, fans));
-    return made(b, layer, at, graph_dense(b->graph, x, w, bias, b->err));
+    struct op op = {.kind = OP_DENSE, .n_in = 2, .in = {x}};
+    op.in[1] = param(b, layer, "weight", &shape, init_of(&layer->weight, fans));
+    add_bias(b, layer, &op, out, fans);
+    return made(b, layer, at, graph_apply(b->graph, &op, b->err));
 }
 
 static int build_batch_norm(struct building *b, const struct layer *layer,
@@ -309,6 +332,12 @@ static int build_repeat(struct building *b, const struct layer *layer, const str
         .key = #part, .type = FIELD_OWN, .own = &layer_rule, .offset = IN(part), .min = -1e6,      \
         .max = 1e6, .builtin = value, .help = what                                                 \
     }
+#define BIAS_ROW(value)                                                                            \
+    {                                                                                              \
+        .key = "bias", .type = FIELD_OWN, .own = &layer_rule_or_none, .offset = IN(bias),          \
+        .min = -1e6, .max = 1e6, .builtin = value,                                                 \
+        .help = "how the bias begins; none: there is none"                                         \
+    }
 #define LIST_ROW(part, needed, what)                                                               \
     {                                                                                              \
         .key = #part, .type = FIELD_OWN, .own = &layer_list, .flags = needed, .offset = IN(part),  \
@@ -316,15 +345,33 @@ static int build_repeat(struct building *b, const struct layer *layer, const str
     }
 
 static const struct field conv2d_rows[] = {
-    OWN_NAME,    OUT_ROW("channels that it makes"),
-    KERNEL_ROW,  STRIDE_ROW(1, "1", "[height, width] of a step"),
-    PADDING_ROW, RULE_ROW(weight, "fan_in", "how the weight begins"),
+    OWN_NAME,
+    OUT_ROW("channels that it makes"),
+    KERNEL_ROW,
+    STRIDE_ROW(1, "1", "[height, width] of a step"),
+    PADDING_ROW,
+    RULE_ROW(weight, "fan_in", "how the weight begins"),
+    BIAS_ROW("none"),
+    {.key = "groups",
+     .type = FIELD_INT64,
+     .offset = IN(groups),
+     .min = 1,
+     .max = OUT_MAX,
+     .builtin = "1",
+     .help = "of channels, each by itself; as many as channels: depthwise"},
+    {.key = "dilation",
+     .type = FIELD_SIZE,
+     .offset = IN(dilation),
+     .min = 1,
+     .max = KERNEL_MAX,
+     .builtin = "1",
+     .help = "[height, width] from one tap to the next"},
 };
 static const struct field dense_rows[] = {
     OWN_NAME,
     OUT_ROW("values that it makes of a row"),
     RULE_ROW(weight, "fan_in", "how the weight begins"),
-    RULE_ROW(bias, "fan_in", "how the bias begins"),
+    BIAS_ROW("fan_in"),
 };
 static const struct field batch_norm_rows[] = {
     OWN_NAME,

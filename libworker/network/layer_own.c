@@ -78,6 +78,7 @@ static const char *const words[] = {
     [RULE_CONSTANT] = "constant",
     [RULE_NORMAL] = "normal",
     [RULE_UNIFORM] = "uniform",
+    [RULE_NONE] = "none",
 };
 
 static int read_rule(const struct field_reader *r, const struct tree_node *node, void *base)
@@ -107,14 +108,34 @@ static int read_rule(const struct field_reader *r, const struct tree_node *node,
 static json_t *write_rule(const struct field *field, const void *base)
 {
     const struct rule *rule = (const void *)((const char *)base + field->offset);
-    return rule->kind < RULE_CONSTANT ? json_string(words[rule->kind])
-                                      : json_pack("{s:f}", words[rule->kind], rule->a);
+    const int has_number = rule->kind >= RULE_CONSTANT && rule->kind <= RULE_UNIFORM;
+    return has_number ? json_pack("{s:f}", words[rule->kind], rule->a)
+                      : json_string(words[rule->kind]);
 }
 
+/* Of a parameter that a layer may be without. */
+static int read_rule_or_none(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    struct rule *dst = (void *)((char *)base + r->field->offset);
+    if (is_word(node, words[RULE_NONE])) {
+        *dst = (struct rule){RULE_NONE, 0};
+        return MS_OK;
+    }
+    return read_rule(r, node, base);
+}
+
+#define WAYS_TO_BEGIN                                                                              \
+    "zeros | ones | fan_in | he_normal | he_uniform | xavier_normal | xavier_uniform | "           \
+    "{constant: a} | {normal: a} | {uniform: a}"
+
 const struct field_own layer_rule = {
-    .legal = "zeros | ones | fan_in | he_normal | he_uniform | xavier_normal | xavier_uniform | "
-             "{constant: a} | {normal: a} | {uniform: a}",
+    .legal = WAYS_TO_BEGIN,
     .read = read_rule,
+    .write = write_rule,
+};
+const struct field_own layer_rule_or_none = {
+    .legal = "none | " WAYS_TO_BEGIN,
+    .read = read_rule_or_none,
     .write = write_rule,
 };
 

@@ -302,4 +302,19 @@ static inline struct graph *case_model(const char *name, int64_t batch, int64_t 
     return graph;
 }
 
+/* The same of a list of layers. */
+static inline struct graph *case_layers(const char *layers, const char *name, int64_t batch,
+                                        int64_t channels, int64_t side, int64_t classes,
+                                        enum network_loss loss)
+{
+    struct network_input input = {
+        .batch = batch, .channels = channels, .height = side, .width = side, .classes = classes};
+    struct network *network = NULL;
+    struct graph *graph = NULL;
+    ck_ms_ok(network_parse(layers, strlen(layers), name, name, &network, err));
+    ck_ms_ok(network_build(network, &input, loss, &graph, err));
+    network_destroy(network);
+    return graph;
+}
+
 #endif

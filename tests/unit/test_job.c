@@ -796,7 +796,8 @@ END_TEST
 #define ON_SHAPES "dataset: {kind: shapes}\noptimizer: {kind: sgd, learning_rate: 0.1}\n"
 
 static const char canonical_layers[] =
-    "{\"layers\":[{\"conv2d\":{\"kernel\":[5,5],\"out\":4,\"padding\":[0,0],\"stride\":[1,1],"
+    "{\"layers\":[{\"conv2d\":{\"bias\":\"none\",\"dilation\":[1,1],\"groups\":1,\"kernel\":[5,5],"
+    "\"out\":4,\"padding\":[0,0],\"stride\":[1,1],"
     "\"weight\":\"fan_in\"}},{\"global_avg_pool\":{}},{\"dense\":{\"bias\":\"fan_in\",\"out\":"
     "\"classes\",\"weight\":\"fan_in\"}}],\"name\":\"network\",\"summary\":\"\"}";
 

@@ -124,6 +124,10 @@ static const struct {
     {"conv2d: {out: 5, kernel: [5, 2], stride: [2, 3]}", "(8, 5, 4, 3)"},
     {"conv2d: {out: 5, kernel: [5, 2], padding: [2, 1]}", "(8, 5, 12, 11)"},
     {"conv2d: {out: 5, kernel: [1, 10], padding: valid}", "(8, 5, 12, 1)"},
+    {"conv2d: {out: 5, kernel: 3, dilation: 2}", "(8, 5, 8, 6)"},
+    {"conv2d: {out: 5, kernel: 3, dilation: [1, 4], padding: same}", "(8, 5, 12, 10)"},
+    {"conv2d: {out: 5, kernel: [3, 2], dilation: [3, 5], stride: 2, padding: [4, 1]}",
+     "(8, 5, 7, 4)"},
     {"max_pool: {kernel: 2}", "(8, 3, 6, 5)"},
     {"max_pool: {kernel: 3, stride: 2, padding: same}", "(8, 3, 6, 5)"},
     {"max_pool: {kernel: [3, 2], stride: [1, 2]}", "(8, 3, 10, 5)"},
@@ -138,6 +142,28 @@ START_TEST(windows_have_the_shapes_of_their_formula)
     struct graph *graph = built(with_end(text));
     const struct tensor *made = graph_tensor(graph, graph_op(graph, 0)->out[0]);
     ck_assert_str_eq(shape_format(&made->shape, buf, sizeof(buf)), windows[_i].shape);
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(groups_read_their_channels_and_a_bias_is_one_a_channel)
+{
+    struct graph *graph = built(with_end("- conv2d: {name: a, out: 6, kernel: 3, groups: 3}\n"
+                                         "- conv2d: {name: b, out: 4, kernel: 1, groups: 2, bias: "
+                                         "fan_in, weight: he_normal}\n"
+                                         "- conv2d: {name: c, out: 4, kernel: 1, bias: zeros}\n"));
+    ck_shape(graph, "a.weight", "(6, 1, 3, 3)");
+    ck_assert_int_lt(graph_find(graph, "a.bias"), 0);
+    ck_shape(graph, "b.weight", "(4, 3, 1, 1)");
+    ck_shape(graph, "b.bias", "(4)");
+    ck_assert_double_eq_tol(named(graph, "b.weight")->init.a, 0.816496580927726, 1e-12);
+    ck_assert_double_eq_tol(named(graph, "b.bias")->init.a, 0.5773502691896258, 1e-12);
+    ck_assert_double_eq(named(graph, "c.bias")->init.a, 0);
+    ck_assert_int_eq(graph_op(graph, 0)->groups, 3);
+    graph_destroy(graph);
+    graph = built("- flatten\n- dense: {name: fc, out: classes, bias: none}\n");
+    ck_assert_int_lt(graph_find(graph, "fc.bias"), 0);
+    ck_assert_int_eq(graph_op(graph, 1)->n_in, 2);
     graph_destroy(graph);
 }
 END_TEST
@@ -174,7 +200,7 @@ static const struct {
     {", weight: he_normal", INIT_NORMAL, 0.2581988897471611},
     {", weight: he_uniform", INIT_UNIFORM, 0.4472135954999579},
     {", weight: xavier_normal", INIT_NORMAL, 0.1690308509457033},
-    {", weight: xavier_uniform", INIT_XAVIER_UNIFORM, 0},
+    {", weight: xavier_uniform", INIT_UNIFORM, 0.2927700218845599},
     {", weight: {constant: -2.5}", INIT_CONSTANT, -2.5},
     {", weight: {normal: 0.02}", INIT_NORMAL, 0.02},
     {", weight: {uniform: 0.07}", INIT_UNIFORM, 0.07},
@@ -188,6 +214,17 @@ START_TEST(parameters_begin_as_their_rule_says)
     const struct init init = named(graph, "c.weight")->init;
     ck_assert_int_eq(init.kind, rules[_i].kind);
     ck_assert_double_eq_tol(init.a, rules[_i].a, 1e-12);
+    graph_destroy(graph);
+}
+END_TEST
+
+/* A bias has the fans of its layer: 360 values make 5. */
+START_TEST(a_bias_begins_as_its_weight_does)
+{
+    struct graph *graph = built("- flatten\n- dense: {name: fc, out: classes, weight: "
+                                "xavier_uniform, bias: xavier_uniform}\n");
+    ck_assert_double_eq_tol(named(graph, "fc.bias")->init.a, 0.12821215295120647, 1e-12);
+    ck_assert_double_eq(named(graph, "fc.bias")->init.a, named(graph, "fc.weight")->init.a);
     graph_destroy(graph);
 }
 END_TEST
@@ -230,6 +267,14 @@ static const struct {
     {"- conv2d: {out: 4, kernel: 3, weight: {gauss: 1}}\n",
      "is no way to begin; give zeros | ones"},
     {"- conv2d: {out: 4, kernel: 3, weight: normal}\n", "is no way to begin"},
+    {"- conv2d: {out: 4, kernel: 3, weight: none}\n", "is no way to begin; give zeros"},
+    {"- conv2d: {out: 4, kernel: 3, bias: false}\n", "is no way to begin; give none | zeros"},
+    {"- conv2d: {out: 4, kernel: 3, groups: 2}\n",
+     "net.yaml:1:3: layer conv2d1 (conv2d): 2 groups of 3 channels that make 4: both must be"},
+    {"- conv2d: {out: 4, kernel: 3, groups: 3}\n", "3 groups of 3 channels that make 4"},
+    {"- conv2d: {out: 4, kernel: 3, dilation: 0}\n", "layers[0].conv2d.dilation: "},
+    {"- conv2d: {out: 4, kernel: 3, dilation: 6}\n",
+     "conv2d: the kernel is larger than the padded image: window 3x3"},
     {"- repeat: {times: 2, layers: relu}\n", "layers[0].repeat.layers must be a list of layers"},
     {"- repeat: {times: 0, layers: [relu]}\n", "layers[0].repeat.times: '0' is out of range"},
     {"- {relu: {}, flatten: {}}\n", "layers[0] must have exactly one name; write each as"},
@@ -344,11 +389,11 @@ START_TEST(the_canonical_form_has_all_defaults)
     struct network *network = NULL;
     ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
     char *canonical = network_format(network, NULL);
-    ck_assert_str_eq(canonical,
-                     "{\"layers\":[{\"conv2d\":{\"kernel\":[3,3],\"out\":4,\"padding\":[0,0],"
-                     "\"stride\":[1,1],\"weight\":\"fan_in\"}},{\"global_avg_pool\":{}},"
-                     "{\"dense\":{\"bias\":\"fan_in\",\"out\":\"classes\",\"weight\":"
-                     "{\"normal\":0.5}}}],\"name\":\"net\",\"summary\":\"\"}");
+    ck_assert_str_eq(canonical, "{\"layers\":[{\"conv2d\":{\"bias\":\"none\",\"dilation\":[1,1],"
+                                "\"groups\":1,\"kernel\":[3,3],\"out\":4,\"padding\":[0,0],"
+                                "\"stride\":[1,1],\"weight\":\"fan_in\"}},{\"global_avg_pool\":{}},"
+                                "{\"dense\":{\"bias\":\"fan_in\",\"out\":\"classes\",\"weight\":"
+                                "{\"normal\":0.5}}}],\"name\":\"net\",\"summary\":\"\"}");
     check_again(network, &images);
     free(canonical);
     network_destroy(network);
@@ -396,8 +441,10 @@ int main(void)
     tcase_add_test(t, two_layers_of_one_name_are_refused);
     tcase_add_loop_test(t, windows_have_the_shapes_of_their_formula, 0,
                         (int)MS_ARRAY_SIZE(windows));
+    tcase_add_test(t, groups_read_their_channels_and_a_bias_is_one_a_channel);
     tcase_add_test(t, a_residual_adds_what_its_shortcut_makes);
     tcase_add_loop_test(t, parameters_begin_as_their_rule_says, 0, (int)MS_ARRAY_SIZE(rules));
+    tcase_add_test(t, a_bias_begins_as_its_weight_does);
     tcase_add_test(t, defaults_are_those_of_the_manual);
     tcase_add_loop_test(t, refusals_say_where_and_what, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_test(t, a_list_that_grows_without_end_is_refused);

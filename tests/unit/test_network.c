@@ -130,16 +130,17 @@ START_TEST(resnet50_has_the_shapes_and_initialisers_of_the_sample)
     struct graph *net =
         build("resnet50", (struct network_input){4, 3, 224, 224, 10}, NETWORK_LOSS_SOFTMAX_CE);
 
-    ck_param(net, "head.conv1.weight", "(64, 3, 7, 7)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "head.conv1.weight", "(64, 3, 7, 7)", INIT_UNIFORM, sqrt(6.0 / (67 * 49)));
     ck_param(net, "head.bn1.gamma", "(64)", INIT_UNIFORM, 0.07);
     ck_param(net, "head.bn1.beta", "(64)", INIT_CONSTANT, 0);
     ck_param(net, "head.bn1.moving_mean", "(64)", INIT_CONSTANT, 0);
     ck_param(net, "head.bn1.moving_variance", "(64)", INIT_CONSTANT, 1);
-    ck_param(net, "layer1.a.conv_down_sample.weight", "(256, 64, 1, 1)", INIT_XAVIER_UNIFORM, 0);
-    ck_param(net, "layer2.a.conv1.weight", "(128, 256, 1, 1)", INIT_XAVIER_UNIFORM, 0);
-    ck_param(net, "layer3.f.conv2.weight", "(256, 256, 3, 3)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "layer1.a.conv_down_sample.weight", "(256, 64, 1, 1)", INIT_UNIFORM,
+             sqrt(6.0 / (320)));
+    ck_param(net, "layer2.a.conv1.weight", "(128, 256, 1, 1)", INIT_UNIFORM, sqrt(6.0 / (384)));
+    ck_param(net, "layer3.f.conv2.weight", "(256, 256, 3, 3)", INIT_UNIFORM, sqrt(6.0 / (512 * 9)));
     ck_param(net, "layer4.c.bn3.gamma", "(2048)", INIT_UNIFORM, 0.07);
-    ck_param(net, "fc.weight", "(10, 2048)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "fc.weight", "(10, 2048)", INIT_UNIFORM, sqrt(6.0 / (2058)));
     ck_param(net, "fc.bias", "(10)", INIT_UNIFORM, 0.07);
     ck_assert_double_eq(named(net, "layer4.a.bn_down_sample.moving_mean")->momentum, 0.99);
     graph_destroy(net);
