@@ -14,7 +14,9 @@ struct ref_graph {
 };
 
 struct call { /* an op with everything its kernel may want */
+    const struct graph *graph;
     const struct op *op;
+    const struct op *forward; /* of a backward op; NULL: it is none, or of none */
     double *in[GRAPH_OP_TENSORS_MAX];
     double *out[GRAPH_OP_TENSORS_MAX]; /* a scratch buffer where nobody wants the output */
     const struct tensor *t_in[GRAPH_OP_TENSORS_MAX];
@@ -220,6 +222,45 @@ static void avg_pool_bwd(const struct call *c)
     ref_avg_pool_bwd(c->in[0], image(c->t_in[0]), &c->window, c->out[0], image(c->t_out[0]));
 }
 
+/* Values of a sample in one channel. */
+static int64_t channel_size(const struct tensor *tensor)
+{
+    return shape_count(&tensor->shape) / (tensor->shape.dim[0] * tensor->shape.dim[1]);
+}
+
+/* Copies between the whole and part i of it, which begins at channel `begin`. */
+static void copy_part(double *whole, const struct tensor *of, double *part,
+                      const struct tensor *part_of, int64_t begin, int to_whole)
+{
+    const int64_t size = channel_size(of);
+    for (int64_t k = 0; k < shape_count(&part_of->shape); k++) {
+        const int64_t row = k / (size * part_of->shape.dim[1]);
+        const int64_t in_row = k % (size * part_of->shape.dim[1]);
+        double *at = &whole[row * of->shape.dim[1] * size + begin * size + in_row];
+        *(to_whole ? at : &part[k]) = to_whole ? part[k] : *at;
+    }
+}
+
+static void concat(const struct call *c)
+{
+    int64_t begin = 0;
+    for (int i = 0; i < c->op->n_in; i++) {
+        copy_part(c->out[0], c->t_out[0], c->in[i], c->t_in[i], begin, 1);
+        begin += c->t_in[i]->shape.dim[1];
+    }
+}
+
+static void concat_bwd(const struct call *c)
+{
+    int64_t begin = 0;
+    for (int i = 0; i < c->forward->n_in; i++) {
+        if (c->out[i] != NULL) {
+            copy_part(c->in[0], c->t_in[0], c->out[i], c->t_out[i], begin, 0);
+        }
+        begin += graph_tensor(c->graph, c->forward->in[i])->shape.dim[1];
+    }
+}
+
 static void dense(const struct call *c)
 {
     const int64_t *d = c->t_in[0]->shape.dim;
@@ -273,6 +314,7 @@ static call_fn *const references[OP_KINDS] = {
     [OP_ADD] = add,
     [OP_MAX_POOL] = max_pool,
     [OP_AVG_POOL] = avg_pool,
+    [OP_CONCAT] = concat,
     [OP_FLATTEN] = same,
     [OP_DENSE] = dense,
     [OP_SOFTMAX_CE] = softmax_ce,
@@ -283,6 +325,7 @@ static call_fn *const references[OP_KINDS] = {
     [OP_RELU_BWD] = relu_bwd,
     [OP_MAX_POOL_BWD] = max_pool_bwd,
     [OP_AVG_POOL_BWD] = avg_pool_bwd,
+    [OP_CONCAT_BWD] = concat_bwd,
     [OP_FLATTEN_BWD] = same,
     [OP_DENSE_BWD_DATA] = dense_bwd_data,
     [OP_DENSE_BWD_WEIGHTS] = dense_bwd_weights,
@@ -298,7 +341,11 @@ int ref_graph_knows(enum op_kind kind)
 
 static void run_op(struct ref_graph *run, const struct op *op, int moving)
 {
-    struct call call = {.op = op, .labels = run->labels, .moving = moving};
+    struct call call = {.graph = run->graph,
+                        .op = op,
+                        .forward = op->forward >= 0 ? graph_op(run->graph, op->forward) : NULL,
+                        .labels = run->labels,
+                        .moving = moving};
     const struct op_window *w = &op->window;
     call.window = (struct ref_window){w->kernel_h, w->kernel_w, w->stride_h,   w->stride_w,
                                       w->pad_top,  w->pad_left, w->pad_bottom, w->pad_right,

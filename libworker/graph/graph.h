@@ -78,6 +78,7 @@ enum op_kind { /* op.h: a row each */
                OP_MAX_POOL,   /* x -> y; padding counts as -inf */
                OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not
                                  counted */
+               OP_CONCAT,     /* two to eight values -> y: their channels, one behind the other */
                OP_FLATTEN,    /* (n, c, h, w) -> (n, c h w) */
                OP_DENSE,      /* x (n, i), w (o, i), perhaps b (o) -> y (n, o) */
                OP_SOFTMAX_CE, /* logits (n, k), labels (n) i32 -> loss (), mean over the batch */
@@ -90,6 +91,7 @@ enum op_kind { /* op.h: a row each */
                OP_RELU_BWD,       /* y, dy -> dx */
                OP_MAX_POOL_BWD,   /* x, y, dy -> dx; the first maximum of a window gets it */
                OP_AVG_POOL_BWD,   /* dy -> dx */
+               OP_CONCAT_BWD,     /* dy -> dx of each, its channels */
                OP_FLATTEN_BWD,    /* dy (n, c h w) -> dx (n, c, h, w) */
                OP_DENSE_BWD_DATA, /* dy, w -> dx */
                OP_DENSE_BWD_WEIGHTS, /* x, dy -> dw, db */

@@ -47,6 +47,7 @@ struct layer {                  /* each kind has some of these */
     int64_t times;
     char first[MS_NAME_MAX + 1];
     const struct tree_node *layers, *body, *shortcut; /* lists; NULL none */
+    const struct tree_node *branches;                 /* a list of lists, which may be empty */
 };
 
 struct building;
@@ -69,12 +70,13 @@ int layer_read(const struct tree_node *entry, const char *place, const struct la
                struct layer *ret, struct ms_err *err);
 
 /* layer_own.c: types of keys */
-extern const struct field_own layer_out, layer_padding, layer_rule, layer_rule_or_none, layer_list;
+extern const struct field_own layer_out, layer_padding, layer_rule, layer_rule_or_none, layer_list,
+    layer_branches;
 
 /* Reads each layer of a list, and of the lists inside, for its errors: a list that was read is
  * legal, whatever its shapes are. place: "layers". */
 int layers_read(const struct tree_node *list, const char *place, struct ms_err *err);
-/* A list of layers as JSON; NULL without memory. Owned. */
+/* A list of layers, or of none, as JSON; NULL without memory. Owned. */
 json_t *layers_write(const struct tree_node *list);
 
 /* ---- build.c ---- */

@@ -258,6 +258,26 @@ static int build_residual(struct building *b, const struct layer *layer, const s
     return made(b, layer, at, y);
 }
 
+/* In the order of the branches. */
+static int build_concat(struct building *b, const struct layer *layer, const struct tree_node *at,
+                        int x)
+{
+    struct scope scope;
+    struct building inner = build_within(b, layer->name, &scope);
+    struct op op = {.kind = OP_CONCAT, .n_in = (int)layer->branches->n_items};
+    for (int i = 0; i < op.n_in; i++) {
+        char place[64];
+        snprintf(place, sizeof(place), "concat.branches[%d]", i);
+        op.in[i] = build_list(&inner, layer->branches->items[i].value, place, x);
+        if (op.in[i] < 0) {
+            b->n_layers = inner.n_layers;
+            return op.in[i]; /* err has its place */
+        }
+    }
+    b->n_layers = inner.n_layers;
+    return made(b, layer, at, graph_apply(b->graph, &op, b->err));
+}
+
 /* "b" and two on is "d", "8" and two on "10". */
 static int label_of(const char *first, int64_t i, char *buf, size_t size)
 {
@@ -407,6 +427,15 @@ static const struct field residual_rows[] = {
     LIST_ROW(body, FIELD_REQUIRED, "what is added to the input"),
     LIST_ROW(shortcut, FIELD_OPTIONAL | FIELD_ADDED, "what the input goes through before that"),
 };
+static const struct field concat_rows[] = {
+    NEST_NAME,
+    {.key = "branches",
+     .type = FIELD_OWN,
+     .own = &layer_branches,
+     .flags = FIELD_REQUIRED,
+     .offset = IN(branches),
+     .help = "what makes the channels, one behind the other"},
+};
 static const struct field repeat_rows[] = {
     NEST_NAME,
     {.key = "times",
@@ -443,6 +472,7 @@ const struct layer_kind layer_kinds[] = {
     {"flatten", NO_KEYS("flatten"), build_flatten, 0},
     {"sequential", TABLE(sequential_rows, "sequential"), build_sequential, 0},
     {"residual", TABLE(residual_rows, "residual"), build_residual, 0},
+    {"concat", TABLE(concat_rows, "concat"), build_concat, 0},
     {"repeat", TABLE(repeat_rows, "repeat"), build_repeat, 0},
 };
 const size_t n_layer_kinds = MS_ARRAY_SIZE(layer_kinds);

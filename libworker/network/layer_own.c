@@ -180,6 +180,46 @@ const struct field_own layer_list = {
     .write = write_list,
 };
 
+/* ---- branches: lists beside each other ---- */
+
+enum { BRANCHES_MAX = GRAPH_OP_TENSORS_MAX };
+
+static int read_branches(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    if (node->kind != TREE_LIST || node->n_items < 2 || node->n_items > BRANCHES_MAX) {
+        return field_fail(r, node, "is no list of two to eight lists");
+    }
+    int rc = MS_OK;
+    for (size_t i = 0; i < node->n_items && rc == MS_OK; i++) {
+        const struct tree_node *branch = node->items[i].value;
+        char place[96];
+        snprintf(place, sizeof(place), "%s[%zu]", r->shown, i);
+        rc = branch->kind == TREE_LIST
+                 ? layers_read(branch, place, r->err)
+                 : tree_fail(branch, r->err, "%s must be a list of layers; [] is the input itself",
+                             place);
+    }
+    const struct tree_node **dst = (void *)((char *)base + r->field->offset);
+    *dst = node;
+    return rc;
+}
+
+static json_t *write_branches(const struct field *field, const void *base)
+{
+    const struct tree_node *const *src = (const void *)((const char *)base + field->offset);
+    json_t *ret = json_array();
+    for (size_t i = 0; i < (*src)->n_items; i++) {
+        ret = list_append(ret, layers_write((*src)->items[i].value));
+    }
+    return ret;
+}
+
+const struct field_own layer_branches = {
+    .legal = "a list of two to eight lists of layers, of which [] is the input itself",
+    .read = read_branches,
+    .write = write_branches,
+};
+
 json_t *layers_write(const struct tree_node *list)
 {
     json_t *ret = json_array();

@@ -359,6 +359,18 @@ const struct dn_md *dn_md_as_named(struct dn *dn, const struct dn_md *md, const 
     return dn_md_named(dn, md->dtype, md->n_dims, md->dims, name);
 }
 
+const struct dn_md *dn_md_part(struct dn *dn, const struct dn_md *md, const int64_t *dims,
+                               const int64_t *offsets)
+{
+    struct dn_md probe = {0};
+    if (raw_md_part(&probe.desc, raw_view(md), dims, offsets) != dnnl_success) {
+        return NULL;
+    }
+    const struct dn_md *part = intern(dn, raw_view(&probe), 0);
+    raw_md_free(&probe.desc);
+    return part;
+}
+
 enum ms_dtype dn_md_dtype(const struct dn_md *md)
 {
     return md->dtype;
@@ -509,6 +521,16 @@ const struct dn_md *dn_pd_tensor(struct dn *dn, const struct dn_pd *pd, enum dn_
                                         : NULL;
 }
 
+/* A scratchpad that is not needed has none. oneDNN 2.6 says of parts that they have no bytes. */
+static int has_elements(const struct dn_md *md)
+{
+    int64_t least = 1;
+    for (int d = 0; d < md->n_dims; d++) {
+        least = md->dims[d] < least ? md->dims[d] : least;
+    }
+    return least > 0;
+}
+
 int dn_pd_args(struct dn *dn, const struct dn_pd *pd, struct dn_arg ret[DN_ROLES])
 {
     int n = 0;
@@ -517,7 +539,7 @@ int dn_pd_args(struct dn *dn, const struct dn_pd *pd, struct dn_arg ret[DN_ROLES
             continue;
         }
         const struct dn_md *md = dn_pd_md(dn, pd, (enum dn_role)role);
-        if (md != NULL && md->bytes > 0) {
+        if (md != NULL && has_elements(md)) {
             ret[n++] = (struct dn_arg){(enum dn_role)role, md};
         }
     }

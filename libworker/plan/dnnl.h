@@ -99,6 +99,10 @@ const struct dn_md *dn_md_named(struct dn *dn, enum ms_dtype dtype, int n_dims, 
 /* The same tensor in another layout. */
 const struct dn_md *dn_md_as(struct dn *dn, const struct dn_md *md, enum dn_tag tag);
 const struct dn_md *dn_md_as_named(struct dn *dn, const struct dn_md *md, const char *name);
+/* The elements of these dims from these offsets on, at their places in md, for reorders alone: it
+ * has no bytes of its own. NULL: no memory, or it does not begin and end with md's blocks. */
+const struct dn_md *dn_md_part(struct dn *dn, const struct dn_md *md, const int64_t *dims,
+                               const int64_t *offsets);
 enum ms_dtype dn_md_dtype(const struct dn_md *md); /* oneDNN's own buffers: MS_U8 */
 size_t dn_md_count(const struct dn_md *md);        /* elements, padding included; DN_ANY: 0 */
 size_t dn_md_bytes(const struct dn_md *md);        /* of them */

@@ -60,6 +60,12 @@ dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, enum ms_dtype dtype, int n_
     return dnnl_memory_desc_create_with_tag(ret, n_dims, dims, data_types[dtype], tag);
 }
 
+dnnl_status_t raw_md_part(dnnl_memory_desc_t *ret, RAW_VIEW whole, const int64_t *dims,
+                          const int64_t *offsets)
+{
+    return dnnl_memory_desc_create_submemory(ret, whole, dims, offsets);
+}
+
 enum ms_dtype raw_md_dtype(RAW_VIEW view)
 {
     dnnl_data_type_t type = dnnl_data_type_undef;
@@ -185,6 +191,12 @@ dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, enum ms_dtype dtype, int n_
                             const int64_t *dims, dnnl_format_tag_t tag)
 {
     return dnnl_memory_desc_init_by_tag(ret, n_dims, dims, data_types[dtype], tag);
+}
+
+dnnl_status_t raw_md_part(dnnl_memory_desc_t *ret, RAW_VIEW whole, const int64_t *dims,
+                          const int64_t *offsets)
+{
+    return dnnl_memory_desc_init_submemory(ret, whole, dims, offsets);
 }
 
 enum ms_dtype raw_md_dtype(RAW_VIEW view)

@@ -29,6 +29,8 @@ struct dn_md {
 RAW_VIEW raw_view(const struct dn_md *md);
 dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, enum ms_dtype dtype, int n_dims,
                             const int64_t *dims, dnnl_format_tag_t tag);
+dnnl_status_t raw_md_part(dnnl_memory_desc_t *ret, RAW_VIEW whole, const int64_t *dims,
+                          const int64_t *offsets);
 /* What has no name among ours is one of oneDNN's own buffers: bytes, MS_U8. */
 enum ms_dtype raw_md_dtype(RAW_VIEW view);
 dnnl_status_t raw_md_copy(dnnl_memory_desc_t *ret, RAW_VIEW from);

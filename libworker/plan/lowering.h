@@ -54,8 +54,8 @@ void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op)
 void fuse_mask(struct lowering *lo, const struct readers *readers, int op);
 void fuse_loss(struct lowering *lo, const struct readers *readers, int op);
 
-/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op, for its row. plan_lower puts before an
- * error which op it was, and its line where a spec is obeyed. */
+/* lower.c, lower_conv.c, lower_concat.c, lower_bwd.c: the steps of an op, for its row. plan_lower
+ * puts before an error which op it was, and its line where a spec is obeyed. */
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm(struct lowering *lo, int op, struct ms_err *err);
@@ -71,6 +71,8 @@ int lower_batch_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_relu_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_sum(struct lowering *lo, int op, struct ms_err *err);
+int lower_concat(struct lowering *lo, int op, struct ms_err *err);
+int lower_concat_bwd(struct lowering *lo, int op, struct ms_err *err);
 /* 1: lowered to our own loops, 0: they do not apply. */
 int lower_own_pool(struct lowering *lo, int op, struct ms_err *err);
 int lower_own_pool_bwd(struct lowering *lo, int op, struct ms_err *err);

@@ -146,6 +146,31 @@ START_TEST(windows_have_the_shapes_of_their_formula)
 }
 END_TEST
 
+START_TEST(branches_stand_in_a_row)
+{
+    struct graph *graph = built(with_end("- repeat:\n"
+                                         "    name: block\n"
+                                         "    times: 2\n"
+                                         "    layers:\n"
+                                         "      - concat:\n"
+                                         "          branches:\n"
+                                         "            - []\n"
+                                         "            - - batch_norm\n"
+                                         "              - conv2d: {out: 4, kernel: 1}\n"
+                                         "- concat: {name: c, branches: [[relu, conv2d: {out: 6, "
+                                         "kernel: 1}], [], [conv2d: {out: 2, kernel: 1}]]}\n"));
+    ck_shape(graph, "block.0.batch_norm1.gamma", "(3)");
+    ck_shape(graph, "block.1.conv2d1.weight", "(4, 7, 1, 1)"); /* 3 and 4 */
+    ck_shape(graph, "c.conv2d1.weight", "(6, 11, 1, 1)");
+    ck_shape(graph, "c.conv2d2.weight", "(2, 11, 1, 1)");
+    ck_shape(graph, "dense1.weight", "(5, 19)"); /* 6, 11 and 2 */
+    const struct op *first = graph_op(graph, 2);
+    ck_assert_int_eq(first->kind, OP_CONCAT);
+    ck_assert_int_eq(first->in[0], graph_data_index(graph));
+    graph_destroy(graph);
+}
+END_TEST
+
 START_TEST(groups_read_their_channels_and_a_bias_is_one_a_channel)
 {
     struct graph *graph = built(with_end("- conv2d: {name: a, out: 6, kernel: 3, groups: 3}\n"
@@ -297,6 +322,14 @@ static const struct {
     {"- flatten\n- dense: {out: 4}\n",
      "net.yaml:1:1: layers: the last one makes (8, 4), and 5 classes want (8, 5)"},
     {"layers:\n  - relu\n", "layers: the last one makes (8, 3, 12, 10), and 5 classes want (8, 5)"},
+    {"- concat: {branches: [[relu], [conv2d: {out: 2, kernel: 3}]]}\n",
+     "net.yaml:1:3: layer concat: concat: the shapes differ in more than their channels"},
+    {"- concat: {branches: [[relu]]}\n",
+     "layers[0].concat.branches: a list is no list of two to eight lists; give a list"},
+    {"- concat: {branches: [[relu], relu]}\n",
+     "layers[0].concat.branches[1] must be a list of layers; [] is the input itself"},
+    {"- concat: {branches: [[], [nothing]]}\n",
+     "layers[0].concat.branches[1][0]: nothing is no layer"},
     {"[]\n", "net.yaml:1:1: a network is a list of layers"},
     {"layers: []\n", "net.yaml:1:9: layers is empty; leave it out, or put a layer in it"},
     {"- residual: {body: [relu], shortcut: []}\n", "layers[0].residual.shortcut is empty"},
@@ -368,6 +401,25 @@ static void check_again(const struct network *network, const struct network_inpu
     free(text);
     network_destroy(again);
 }
+
+START_TEST(branches_are_the_same_from_their_canonical_form)
+{
+    static const char text[] =
+        "- conv2d: {out: 12, kernel: 3, dilation: [1, 2], bias: {normal: 0.25}, padding: same}\n"
+        "- repeat:\n"
+        "    times: 3\n"
+        "    name: block\n"
+        "    layers:\n"
+        "      - concat: {branches: [[], [batch_norm, conv2d: {out: 6, kernel: 1, groups: 6}]]}\n"
+        "- global_avg_pool\n"
+        "- concat: {name: head, branches: [[dense: {out: 7, bias: none}], []]}\n"
+        "- dense: {out: classes}\n";
+    struct network *network = NULL;
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    check_again(network, &images);
+    network_destroy(network);
+}
+END_TEST
 
 START_TEST(known_networks_are_the_same_from_their_canonical_form)
 {
@@ -441,6 +493,7 @@ int main(void)
     tcase_add_test(t, two_layers_of_one_name_are_refused);
     tcase_add_loop_test(t, windows_have_the_shapes_of_their_formula, 0,
                         (int)MS_ARRAY_SIZE(windows));
+    tcase_add_test(t, branches_stand_in_a_row);
     tcase_add_test(t, groups_read_their_channels_and_a_bias_is_one_a_channel);
     tcase_add_test(t, a_residual_adds_what_its_shortcut_makes);
     tcase_add_loop_test(t, parameters_begin_as_their_rule_says, 0, (int)MS_ARRAY_SIZE(rules));
@@ -449,6 +502,7 @@ int main(void)
     tcase_add_loop_test(t, refusals_say_where_and_what, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_test(t, a_list_that_grows_without_end_is_refused);
     tcase_add_test(t, a_name_that_files_cannot_hold_is_refused);
+    tcase_add_test(t, branches_are_the_same_from_their_canonical_form);
     tcase_add_loop_test(t, known_networks_are_the_same_from_their_canonical_form, 0, 5);
     tcase_add_test(t, the_canonical_form_has_all_defaults);
     tcase_add_test(t, every_kind_and_key_stands_in_the_manual);

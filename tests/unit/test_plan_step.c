@@ -276,6 +276,30 @@ static struct graph *gaps_between_taps(void)
     return end(&b, dense(&b, flatten(&b, x), 3), 0);
 }
 
+static int concat(struct build *b, int n, const int *parts)
+{
+    struct op op = {.kind = OP_CONCAT, .n_in = n};
+    memcpy(op.in, parts, (size_t)n * sizeof(*parts));
+    return graph_apply(b->graph, &op, &b->err);
+}
+
+static struct graph *channels_in_a_row(void) /* whole blocks, parts of them, the data, one twice */
+{
+    struct build b;
+    int data = begin(&b, 3, 5, 8);
+    int x = relu(&b, conv(&b, data, 16, 3, 1));
+    int y = conv(&b, x, 32, 1, 1);
+    x = concat(&b, 3, (const int[]){x, y, relu(&b, y)});
+    x = relu(&b, norm(&b, conv(&b, x, 24, 3, 1)));
+    x = concat(&b, 2, (const int[]){x, data});
+    y = conv(&b, x, 7, 3, 1);
+    x = concat(&b, 4, (const int[]){y, x, y, conv(&b, data, 16, 1, 1)});
+    x = pool(&b, x, 0, graph_window_valid(8, 8));
+    x = flatten(&b, x);
+    x = concat(&b, 2, (const int[]){x, relu(&b, dense(&b, x, 9))});
+    return end(&b, dense(&b, x, 3), 0);
+}
+
 static struct graph *dense_without_a_bias(void)
 {
     struct build b;
@@ -309,6 +333,7 @@ static const struct pattern {
     {"groups", groups},
     {"gaps_between_taps", gaps_between_taps},
     {"dense_without_a_bias", dense_without_a_bias},
+    {"channels_in_a_row", channels_in_a_row},
 };
 
 /* fp32 against double: rounding of at most a few thousand summed terms, relative to the norm. */
