@@ -2,6 +2,7 @@
 #include "tests/ref_graph.h"
 
 #include "libworker/kernel/ref.h"
+#include "proto/rng.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ struct ref_graph {
 
 struct call { /* an op with everything its kernel may want */
     const struct graph *graph;
+    int index;
     const struct op *op;
     const struct op *forward; /* of a backward op; NULL: it is none, or of none */
     double *in[GRAPH_OP_TENSORS_MAX];
@@ -129,10 +131,41 @@ static void relu(const struct call *c)
     }
 }
 
+/* Flatten and back: the same elements in the same order. */
+static void same(const struct call *c)
+{
+    memcpy(c->out[0], c->in[0], (size_t)count_out(c) * sizeof(double));
+}
+
 static void relu_bwd(const struct call *c)
 {
     for (int64_t i = 0; i < count_out(c); i++) {
         c->out[0][i] = c->in[0][i] > 0 ? c->in[1][i] : 0;
+    }
+}
+
+/* Of the draw 0, 0, 0, and both ways. */
+static void dropout(const struct call *c)
+{
+    const struct shape *shape = &c->t_in[0]->shape;
+    const int64_t size = shape_count(shape) / shape->dim[0];
+    const int which = c->forward != NULL ? c->op->forward : c->index;
+    const uint64_t step = ms_rng_stream(0, 0, 0x64726f70);
+    const uint64_t draw = ms_rng_stream(step, (uint64_t)which, 0);
+    for (int64_t i = 0; i < count_out(c); i++) {
+        const uint64_t row = ms_rng_stream(draw, (uint64_t)(i / size), 0);
+        const int is_kept = ms_rng_unit(row, (uint64_t)(i % size)) >= c->op->rate;
+        c->out[0][i] = is_kept ? c->in[0][i] / (1 - c->op->rate) : 0;
+    }
+}
+
+/* In evaluation it does nothing. */
+static void dropout_forward(const struct call *c)
+{
+    if (c->moving) {
+        same(c);
+    } else {
+        dropout(c);
     }
 }
 
@@ -141,12 +174,6 @@ static void add(const struct call *c)
     for (int64_t i = 0; i < count_out(c); i++) {
         c->out[0][i] = c->in[0][i] + c->in[1][i];
     }
-}
-
-/* Flatten and back: the same elements in the same order. */
-static void same(const struct call *c)
-{
-    memcpy(c->out[0], c->in[0], (size_t)count_out(c) * sizeof(double));
 }
 
 static void batch_norm(const struct call *c)
@@ -311,6 +338,8 @@ static call_fn *const references[OP_KINDS] = {
     [OP_CONV2D] = conv2d,
     [OP_BATCH_NORM] = batch_norm,
     [OP_RELU] = relu,
+    [OP_DROPOUT] = dropout_forward,
+    [OP_DROPOUT_BWD] = dropout,
     [OP_ADD] = add,
     [OP_MAX_POOL] = max_pool,
     [OP_AVG_POOL] = avg_pool,
@@ -339,9 +368,11 @@ int ref_graph_knows(enum op_kind kind)
     return references[kind] != NULL;
 }
 
-static void run_op(struct ref_graph *run, const struct op *op, int moving)
+static void run_op(struct ref_graph *run, int index, int moving)
 {
+    const struct op *op = graph_op(run->graph, index);
     struct call call = {.graph = run->graph,
+                        .index = index,
                         .op = op,
                         .forward = op->forward >= 0 ? graph_op(run->graph, op->forward) : NULL,
                         .labels = run->labels,
@@ -366,7 +397,7 @@ static void run_op(struct ref_graph *run, const struct op *op, int moving)
 static void run_ops(struct ref_graph *run, int n, int moving)
 {
     for (int i = 0; i < n; i++) {
-        run_op(run, graph_op(run->graph, i), moving);
+        run_op(run, i, moving);
     }
 }
 

@@ -125,6 +125,7 @@ static int append(struct graph *graph, const struct op_row *row, const struct op
     graph->ops[op]->window = want->window;
     graph->ops[op]->groups = want->groups;
     graph->ops[op]->epsilon = want->epsilon;
+    graph->ops[op]->rate = want->rate;
     int out = graph_append_output(graph, op, 0, name, TENSOR_VALUE, shape, err);
     int rc = out < 0 || row->outputs == NULL ? out : row->outputs(graph, op, err);
     if (rc < 0) {

@@ -84,6 +84,9 @@ char *graph_describe(const struct graph *graph)
             }
             put(&text, "]");
         }
+        if (op->rate > 0) {
+            put(&text, " [rate %g]", op->rate);
+        }
         put(&text, "\n");
     }
     if (text.failed) {

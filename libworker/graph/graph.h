@@ -74,6 +74,8 @@ enum op_kind { /* op.h: a row each */
                OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
                                  -> y, batch mean (c), batch variance (c, population) */
                OP_RELU,       /* x -> y */
+               OP_DROPOUT,    /* x -> y: values are 0 with probability `rate`, the others divided
+                                 by 1 - rate; in evaluation x */
                OP_ADD,        /* a, b -> y */
                OP_MAX_POOL,   /* x -> y; padding counts as -inf */
                OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not
@@ -89,6 +91,7 @@ enum op_kind { /* op.h: a row each */
                OP_BATCH_NORM_BWD, /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma,
                                      dbeta */
                OP_RELU_BWD,       /* y, dy -> dx */
+               OP_DROPOUT_BWD,    /* dy -> dx: the same values are 0 */
                OP_MAX_POOL_BWD,   /* x, y, dy -> dx; the first maximum of a window gets it */
                OP_AVG_POOL_BWD,   /* dy -> dx */
                OP_CONCAT_BWD,     /* dy -> dx of each, its channels */
@@ -116,6 +119,7 @@ struct op {
     struct op_window window;
     int64_t groups; /* of a convolution's channels; 0: one */
     double epsilon; /* batch norm */
+    double rate;    /* dropout: 0 <= rate < 1 */
     int forward;    /* backward ops: index of the forward op, else -1 */
 };
 

@@ -16,6 +16,21 @@ static int gradient_relu(struct tape *tape, int index, const struct op *op, int 
     return tape_simple(tape, OP_RELU_BWD, index, in, 0);
 }
 
+static int infer_dropout(const struct graph *graph, const struct op *op, struct shape *ret,
+                         struct ms_err *err)
+{
+    if (!(op->rate >= 0 && op->rate < 1)) {
+        return graph_fail_op(graph, op, err, "the rate %g is not from 0 to less than 1", op->rate);
+    }
+    return infer_relu(graph, op, ret, err);
+}
+
+static int gradient_dropout(struct tape *tape, int index, const struct op *op, int dy)
+{
+    (void)op;
+    return tape_simple(tape, OP_DROPOUT_BWD, index, &dy, 0);
+}
+
 static int infer_add(const struct graph *graph, const struct op *op, struct shape *ret,
                      struct ms_err *err)
 {
@@ -67,6 +82,15 @@ static const struct op_row rows[] = {
      .infer = infer_relu,
      .gradient = gradient_relu,
      .page = "Negative values become 0."},
+    {.kind = OP_DROPOUT,
+     .name = "dropout",
+     .n_in = 1,
+     .n_out = 1,
+     .wants = "v",
+     .differentiable = 1,
+     .infer = infer_dropout,
+     .gradient = gradient_dropout,
+     .page = "Some values become 0 at random, the others larger; in evaluation nothing happens."},
     {.kind = OP_ADD,
      .name = "add",
      .n_in = 2,
@@ -86,6 +110,11 @@ static const struct op_row rows[] = {
      .gradient = gradient_flatten,
      .page = "An image becomes a row."},
     {.kind = OP_RELU_BWD, .name = "relu_bwd", .n_in = 2, .n_out = 1, .page = OP_NOT_FOR_USERS},
+    {.kind = OP_DROPOUT_BWD,
+     .name = "dropout_bwd",
+     .n_in = 1,
+     .n_out = 1,
+     .page = OP_NOT_FOR_USERS},
     {.kind = OP_FLATTEN_BWD,
      .name = "flatten_bwd",
      .n_in = 1,

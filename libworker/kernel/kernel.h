@@ -143,6 +143,19 @@ void kernel_relu_backward(float *dx, const float *y, const float *dy,
 void kernel_add(float *y, const float *a, const float *b, size_t count); /* y may be a or b */
 void kernel_add_relu(float *y, const float *a, const float *b, size_t count);
 
+/* ---- dropout ---- */
+
+struct kernel_dropout {
+    struct kernel_layout layout; /* spatial 1: rows of channels */
+    uint64_t draw;               /* another one for each op and step: below 2^32 */
+    uint64_t first_row;          /* which row of all rows the first one is */
+    double rate;                 /* of values that are dropped, 0 <= rate < 1 */
+};
+
+/* y = 0 where ms_rng_unit(ms_rng_stream(draw, row, 0), place) < rate, else x / (1 - rate); place is
+ * that in (c, h, w), whatever the layout. Its own gradient: dx of dy. y may be x. */
+void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, int threads);
+
 /* ---- losses: rows of n x k, C order ---- */
 /* Mean cross entropy and (dlogits not NULL) its gradient (p - onehot) / n. log-sum-exp with the
  * row's maximum subtracted; all in double, sums in the order of classes and of rows. labels in

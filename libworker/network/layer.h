@@ -43,7 +43,7 @@ struct layer {                  /* each kind has some of these */
     int64_t groups;
     struct padding padding;
     struct rule weight, bias, gamma, beta;
-    double momentum, epsilon;
+    double momentum, epsilon, rate;
     int64_t times;
     char first[MS_NAME_MAX + 1];
     const struct tree_node *layers, *body, *shortcut; /* lists; NULL none */

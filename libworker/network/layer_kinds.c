@@ -190,6 +190,13 @@ static int build_relu(struct building *b, const struct layer *layer, const struc
     return made(b, layer, at, graph_relu(b->graph, x, b->err));
 }
 
+static int build_dropout(struct building *b, const struct layer *layer, const struct tree_node *at,
+                         int x)
+{
+    const struct op op = {.kind = OP_DROPOUT, .in = {x}, .rate = layer->rate};
+    return made(b, layer, at, graph_apply(b->graph, &op, b->err));
+}
+
 static int build_flatten(struct building *b, const struct layer *layer, const struct tree_node *at,
                          int x)
 {
@@ -413,6 +420,15 @@ static const struct field batch_norm_rows[] = {
     RULE_ROW(gamma, "ones", "how the scale begins"),
     RULE_ROW(beta, "zeros", "how the shift begins"),
 };
+static const struct field dropout_rows[] = {
+    {.key = "rate",
+     .type = FIELD_REAL,
+     .offset = IN(rate),
+     .min = 0,
+     .max = 0.9999,
+     .builtin = "0.5",
+     .help = "how many of the values become 0 in training"},
+};
 static const struct field pool_rows[] = {
     KERNEL_ROW,
     STRIDE_ROW(0, "0", "[height, width] of a step; 0: the kernel's"),
@@ -466,6 +482,7 @@ const struct layer_kind layer_kinds[] = {
     {"dense", TABLE(dense_rows, "dense"), build_dense, 1},
     {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1},
     {"relu", NO_KEYS("relu"), build_relu, 0},
+    {"dropout", TABLE(dropout_rows, "dropout"), build_dropout, 0},
     {"max_pool", TABLE(pool_rows, "max_pool"), build_max_pool, 0},
     {"avg_pool", TABLE(pool_rows, "avg_pool"), build_avg_pool, 0},
     {"global_avg_pool", NO_KEYS("global_avg_pool"), build_global_avg_pool, 0},

@@ -139,6 +139,7 @@ struct plan {
     int n_batch_steps;
     struct plan_buffers bound;
     int is_bound;
+    struct plan_draw draw;
     int64_t rows;    /* evaluation: rows that count */
     double loss;     /* of the last run: mean over the rows that count */
     int64_t correct; /* evaluation */

@@ -122,6 +122,29 @@ int lower_elementwise(struct lowering *lo, int index, struct ms_err *err)
     return 0;
 }
 
+/* Forward and backward are one kernel; in evaluation it is no step at all. */
+int lower_dropout(struct lowering *lo, int index, struct ms_err *err)
+{
+    struct plan *plan = lo->plan;
+    const struct op *op = graph_op(plan->graph, index);
+    if (!plan->training) {
+        return lower_same(lo, index, err);
+    }
+    int rc = known_layout(lo, index, op->in[0], err);
+    const struct plan_value x = lo->values[op->in[0]];
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], x.md, err);
+    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_DROPOUT, index, ELT_Y + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    step->src = x.md;
+    step->operands[ELT_A] = x.at;
+    step->operands[ELT_Y] = lo->values[op->out[0]].at;
+    step->layout = emit_bn_layout(x.md);
+    step->count = x.count;
+    return 0;
+}
+
 int lower_pool(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;

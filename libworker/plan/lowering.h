@@ -60,6 +60,7 @@ int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm(struct lowering *lo, int op, struct ms_err *err);
 int lower_elementwise(struct lowering *lo, int op, struct ms_err *err);
+int lower_dropout(struct lowering *lo, int op, struct ms_err *err); /* and its gradient */
 int lower_pool(struct lowering *lo, int op, struct ms_err *err);
 int lower_loss(struct lowering *lo, int op, struct ms_err *err);
 int lower_same(struct lowering *lo, int op, struct ms_err *err); /* no step: the same bytes */

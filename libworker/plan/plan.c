@@ -399,6 +399,11 @@ static int run(struct plan *plan, const void *data, const void *labels, plan_buc
                   : 0;
 }
 
+void plan_set_draw(struct plan *plan, const struct plan_draw *draw)
+{
+    plan->draw = *draw;
+}
+
 int plan_train_step(struct plan *plan, const void *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
 {

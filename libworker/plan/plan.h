@@ -154,6 +154,14 @@ struct plan_buffers { /* borrowed until the next bind; 64-byte aligned */
  * MS_E_INVALID: a buffer is missing or not aligned. */
 int plan_bind(struct plan *plan, const struct plan_buffers *buffers, struct ms_err *err);
 
+/* What the random numbers of a step depend on, beside the op and the place in a row: the same give
+ * the same. Of dropout alone; 0, 0, 0 until it is set. Before plan_train_step. */
+struct plan_draw {
+    uint64_t seed, step;
+    uint64_t first_row; /* place of the batch's first row among those of all ranks */
+};
+void plan_set_draw(struct plan *plan, const struct plan_draw *draw);
+
 /* Called on the training thread as soon as a bucket of the exchange buffer is complete; in index
  * order. */
 typedef void plan_bucket_fn(void *arg, int bucket);

@@ -11,6 +11,7 @@ static const char *const kernel_names[STEP_KINDS] = {
     [STEP_BN_BACKWARD] = "kernel:batch_norm_backward",
     [STEP_RELU] = "kernel:relu",
     [STEP_RELU_BACKWARD] = "kernel:relu_backward",
+    [STEP_DROPOUT] = "kernel:dropout",
     [STEP_ADD] = "kernel:add",
     [STEP_ADD_RELU] = "kernel:add_relu",
     [STEP_MAX_POOL] = "kernel:max_pool",

@@ -1,6 +1,8 @@
 /* step.c - runs one step: a oneDNN primitive or one of our kernels */
 #include "libworker/plan/internal.h"
 
+#include "proto/rng.h"
+
 #include <omp.h>
 #include <string.h>
 
@@ -9,6 +11,8 @@ enum {
         16384, /* 64 KiB: below it a second thread costs more (about 2 us) than it saves */
     TEAM_PARTS =
         4, /* so many threads for each part are worth waking, which takes them about that */
+    DRAW_FLOATS = 4,              /* a random number takes as long as so many of them */
+    DROPOUT_PURPOSE = 0x64726f70, /* keeps its streams apart from others of the seed */
     EXP_FLOATS = 16, /* an exponential takes as long as so many floats of a pass over memory */
 };
 
@@ -121,6 +125,21 @@ static void run_pool(const struct plan *plan, const struct step *step)
     }
 }
 
+static void run_dropout(const struct plan *plan, const struct step *step)
+{
+    /* which of the forward ops it is: backward drops the same values */
+    const struct op *op = graph_op(plan->graph, step->op);
+    const uint64_t which = (uint64_t)(op->forward >= 0 ? op->forward : step->op);
+    const struct plan_draw *draw = &plan->draw;
+    const struct kernel_dropout dropout = {
+        .layout = step->layout,
+        .draw = ms_rng_stream(ms_rng_stream(draw->seed, draw->step, DROPOUT_PURPOSE), which, 0),
+        .first_row = draw->first_row,
+        .rate = op->rate};
+    kernel_dropout(step->ptr[ELT_Y], step->ptr[ELT_A], &dropout,
+                   threads_for(plan, step->count * DRAW_FLOATS));
+}
+
 static void run_loss(struct plan *plan, const struct step *step)
 {
     const float *logits = step->ptr[LOSS_LOGITS];
@@ -171,6 +190,9 @@ int step_run(struct plan *plan, struct step *step)
     case STEP_ADD:
     case STEP_ADD_RELU:
         run_elementwise(plan, step);
+        break;
+    case STEP_DROPOUT:
+        run_dropout(plan, step);
         break;
     case STEP_MAX_POOL:
     case STEP_MAX_POOL_BACKWARD:

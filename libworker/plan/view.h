@@ -18,6 +18,7 @@ enum step_kind {
     STEP_BN_BACKWARD,
     STEP_RELU,
     STEP_RELU_BACKWARD,
+    STEP_DROPOUT,
     STEP_ADD,
     STEP_ADD_RELU,
     STEP_MAX_POOL,

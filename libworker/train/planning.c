@@ -127,6 +127,7 @@ static int begin_replica(struct train *train, struct ms_err *err)
                                        .train = train->info,
                                        .has_evaluate = train->cfg.job->has_evaluate,
                                        .evaluate_batch = train->eval_batch,
+                                       .rank = train->data_rank,
                                        .world = train->data_world,
                                        .cancel = &train->cancelled};
     replica_destroy(train->replica);

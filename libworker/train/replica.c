@@ -505,11 +505,14 @@ static struct use *use_for(struct replica *replica, int64_t rows)
     return tail->plan != NULL && rows == tail->batch ? tail : &replica->uses[PLAN_TRAIN];
 }
 
-int replica_step(struct replica *replica, const struct batch *batch, plan_bucket_fn *on_bucket,
-                 void *arg, float *ret_loss, struct ms_err *err)
+int replica_step(struct replica *replica, uint64_t step, const struct batch *batch,
+                 plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
 {
     struct use *use = use_for(replica, batch->rows);
     assert(use->batch == batch->rows);
+    const struct plan_draw draw = {
+        replica->job->seed, step, (uint64_t)replica->cfg.rank * (uint64_t)replica->job->batch_size};
+    plan_set_draw(use->plan, &draw);
     int rc = make_mirrors(replica, err);
     return rc < 0 ? rc
                   : plan_train_step(use->plan, batch->images.values, batch->labels.values,

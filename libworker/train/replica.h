@@ -26,7 +26,7 @@ struct replica_config {
     struct loader_info train; /* what batches look like */
     int has_evaluate;
     int64_t evaluate_batch;
-    int world;                /* ranks that train */
+    int rank, world;          /* of the ranks that train */
     const atomic_int *cancel; /* non-zero gives a step up, between two primitives; borrowed */
 };
 
@@ -92,9 +92,9 @@ void replica_clear_state(struct replica *replica);
 /* The activations' memory: anybody's between steps and evaluations. */
 void *replica_scratch(struct replica *replica, size_t *ret_bytes);
 
-/* Forward and backward of a batch of any of the planned sizes. */
-int replica_step(struct replica *replica, const struct batch *batch, plan_bucket_fn *on_bucket,
-                 void *arg, float *ret_loss, struct ms_err *err);
+/* Forward and backward of a batch of any of the planned sizes, in step (1-based). */
+int replica_step(struct replica *replica, uint64_t step, const struct batch *batch,
+                 plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
 /* The commit of step (1-based): results[b] is bucket b summed over `world` ranks. Communicates
  * nothing, cannot fail. */
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,

@@ -219,7 +219,7 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
     waited += ms_mono_s() - before;
     float loss = 0;
     if (rc == 0) {
-        rc = replica_step(train->replica, batch, post_bucket, train, &loss, err);
+        rc = replica_step(train->replica, step, batch, post_bucket, train, &loss, err);
     }
     if (rc < 0) {
         return rc;

@@ -51,6 +51,16 @@ sed -i 's/max_pool/avg_pool/' "$T/nets/mine.yaml"
 ok "not with another file under that name" says "network.layers[" "$MSCTL" run --run-dir "$T/other" -n 2 \
     --resume "$T/before" "$T/filed.yaml"
 
+# ---- what is dropped at random is a function of seed, step and row
+sed 's/  - flatten/  - dropout: {rate: 0.3}\n  - flatten\n  - dropout/' "$known" >"$T/nets/mine.yaml"
+ok "a job with dropout" run dropped -n 2 "$T/filed.yaml"
+ok "has other weights" [ "$(digest dropped)" != "$(digest named)" ]
+ok "and the same ones again" run dropped2 -n 2 "$T/filed.yaml"
+ok "to the bit" same "$(digest dropped2)" "$(digest dropped)"
+ok "with checkpoints" run half -n 2 --set 'checkpoint={every_steps: 3}' --set steps=6 "$T/filed.yaml"
+ok "it goes on from them" run whole -n 2 --set "checkpoint={every_steps: 3}" --resume "$T/half" "$T/filed.yaml"
+ok "to the bit" same "$(digest whole)" "$(digest dropped)"
+
 # ---- nodes have the job, and no file
 make_certificates
 ok "a cluster without nodes" start_head

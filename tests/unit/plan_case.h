@@ -292,26 +292,36 @@ static inline double case_worst_statistic(struct plan_case *c, const char **whic
     return worst;
 }
 
+/* What those with a name have not: biases, groups, gaps, branches, dropout, a dense layer without a
+ * bias. */
+static const char case_layers[] =
+    "- conv2d: {out: 24, kernel: 3, stride: 2, bias: fan_in}\n"
+    "- relu\n"
+    "- conv2d: {out: 24, kernel: 3, groups: 24, padding: same}\n"
+    "- batch_norm\n"
+    "- concat: {branches: [[], [conv2d: {out: 8, kernel: 1}], [conv2d: {out: 3, kernel: 1}]]}\n"
+    "- dropout: {rate: 0.25}\n"
+    "- conv2d: {out: 32, kernel: 3, bias: fan_in}\n"
+    "- relu\n"
+    "- conv2d: {out: 12, kernel: 3, groups: 4, bias: fan_in}\n"
+    "- conv2d: {out: 7, kernel: 3, dilation: 2, padding: same}\n"
+    "- flatten\n"
+    "- dropout\n"
+    "- dense: {out: 12, bias: none}\n"
+    "- relu\n"
+    "- dense: {out: classes}\n";
+
+/* That network, or "layers": the list above. */
 static inline struct graph *case_model(const char *name, int64_t batch, int64_t channels,
                                        int64_t side, int64_t classes, enum network_loss loss)
 {
     struct network_input input = {
         .batch = batch, .channels = channels, .height = side, .width = side, .classes = classes};
-    struct graph *graph = NULL;
-    ck_ms_ok(network_build_known(name, &input, loss, &graph, err));
-    return graph;
-}
-
-/* The same of a list of layers. */
-static inline struct graph *case_layers(const char *layers, const char *name, int64_t batch,
-                                        int64_t channels, int64_t side, int64_t classes,
-                                        enum network_loss loss)
-{
-    struct network_input input = {
-        .batch = batch, .channels = channels, .height = side, .width = side, .classes = classes};
     struct network *network = NULL;
     struct graph *graph = NULL;
-    ck_ms_ok(network_parse(layers, strlen(layers), name, name, &network, err));
+    ck_ms_ok(strcmp(name, "layers") == 0
+                 ? network_parse(case_layers, strlen(case_layers), name, name, &network, err)
+                 : network_by_name(name, &network, err));
     ck_ms_ok(network_build(network, &input, loss, &graph, err));
     network_destroy(network);
     return graph;

@@ -6,41 +6,24 @@
 #include "proto/limits.h"
 #include "tests/unit/plan_case.h"
 
-/* What those with a name have not: biases, groups, gaps, a dense layer without a bias. */
-static const char layers[] = "- conv2d: {out: 24, kernel: 3, stride: 2, bias: fan_in}\n"
-                             "- relu\n"
-                             "- conv2d: {out: 24, kernel: 3, groups: 24, padding: same}\n"
-                             "- batch_norm\n"
-                             "- conv2d: {out: 32, kernel: 3, groups: 4, bias: fan_in}\n"
-                             "- relu\n"
-                             "- conv2d: {out: 7, kernel: 3, dilation: 2, padding: same}\n"
-                             "- flatten\n"
-                             "- dense: {out: 12, bias: none}\n"
-                             "- relu\n"
-                             "- dense: {out: classes}\n";
-
 static const struct network {
     const char *name;
     int64_t channels, side, classes;
     enum network_loss loss;
-    const char *layers; /* NULL: that of the name */
 } networks[] = {
-    {"linear", 2, 1, 1, NETWORK_LOSS_MSE, NULL},
-    {"lenet5", 1, 32, 10, NETWORK_LOSS_SOFTMAX_CE, NULL}, /* padded channels, permuted columns */
-    {"mnist", 1, 28, 10, NETWORK_LOSS_SOFTMAX_CE, NULL},
-    {"cifar_small", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE, NULL},
-    {"resnet50", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE, NULL},
-    {"layers", 3, 17, 10, NETWORK_LOSS_SOFTMAX_CE, layers},
+    {"linear", 2, 1, 1, NETWORK_LOSS_MSE},
+    {"lenet5", 1, 32, 10, NETWORK_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
+    {"mnist", 1, 28, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"cifar_small", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"resnet50", 3, 32, 10, NETWORK_LOSS_SOFTMAX_CE},
+    {"layers", 3, 17, 10, NETWORK_LOSS_SOFTMAX_CE},
 };
 enum { LINEAR, LENET5, MNIST, CIFAR_SMALL, RESNET50, LAYERS, N_NETWORKS };
 
 static inline struct graph *network(int i, int64_t batch, int training)
 {
     const struct network *n = &networks[i];
-    struct graph *graph =
-        n->layers != NULL
-            ? case_layers(n->layers, n->name, batch, n->channels, n->side, n->classes, n->loss)
-            : case_model(n->name, batch, n->channels, n->side, n->classes, n->loss);
+    struct graph *graph = case_model(n->name, batch, n->channels, n->side, n->classes, n->loss);
     if (training) {
         ck_ms_ok(graph_differentiate(graph, err));
     }

@@ -13,6 +13,7 @@ static const struct network {
     {"lenet5", 1, 32, 10, NETWORK_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
     {"mnist", 1, 28, 10, NETWORK_LOSS_SOFTMAX_CE},
     {"linear", 2, 1, 1, NETWORK_LOSS_MSE},
+    {"layers", 3, 17, 10, NETWORK_LOSS_SOFTMAX_CE},
 };
 enum { N_NETWORKS = sizeof(networks) / sizeof(networks[0]) };
 

@@ -300,6 +300,22 @@ static struct graph *channels_in_a_row(void) /* whole blocks, parts of them, the
     return end(&b, dense(&b, x, 3), 0);
 }
 
+static int dropout(struct build *b, int x, double rate)
+{
+    const struct op op = {.kind = OP_DROPOUT, .in = {x}, .rate = rate};
+    return graph_apply(b->graph, &op, &b->err);
+}
+
+static struct graph *dropouts(void) /* of the data, padded blocks, an image as rows, rows */
+{
+    struct build b;
+    int x = dropout(&b, begin(&b, 3, 3, 8), 0.1);
+    x = dropout(&b, relu(&b, conv(&b, x, 20, 3, 1)), 0.25);
+    x = dropout(&b, flatten(&b, conv(&b, x, 7, 3, 2)), 0.5);
+    x = dropout(&b, relu(&b, dense(&b, x, 30)), 0.3);
+    return end(&b, dense(&b, x, 3), 0);
+}
+
 static struct graph *dense_without_a_bias(void)
 {
     struct build b;
@@ -334,6 +350,7 @@ static const struct pattern {
     {"gaps_between_taps", gaps_between_taps},
     {"dense_without_a_bias", dense_without_a_bias},
     {"channels_in_a_row", channels_in_a_row},
+    {"dropouts", dropouts},
 };
 
 /* fp32 against double: rounding of at most a few thousand summed terms, relative to the norm. */

@@ -1,7 +1,8 @@
-/* test_replica.c - weights that are kept in a second layout are never those of a step before
+/* test_replica.c - a rank's copy of the network: second layouts of weights, and what a step draws
  *
- * Two replicas of one job, one with mirrors and one without, whose weights are written
- * in all ways that there are, in any order. After each the same batch must give both the same bits.
+ * Mirrors are never those of a step before: two replicas of one job, one with mirrors and one
+ * without, whose weights are written in all ways that there are, in any order. After each the same
+ * batch must give both the same bits.
  */
 #include "libworker/train/replica.h"
 #include "proto/limits.h"
@@ -28,7 +29,7 @@ static float *floats(size_t count)
     return p;
 }
 
-static void twin_init(struct twin *t, const struct job *job, int mirrors)
+static void twin_init(struct twin *t, const struct job *job, int mirrors, int rank)
 {
     struct replica_config cfg = {.job = job,
                                  .train = {.channels = CHANNELS,
@@ -38,7 +39,8 @@ static void twin_init(struct twin *t, const struct job *job, int mirrors)
                                            .last_rows = TAIL},
                                  .has_evaluate = 1,
                                  .evaluate_batch = EVAL,
-                                 .world = 1};
+                                 .rank = rank,
+                                 .world = rank + 1};
     const struct replica_wish wish = {.threads = 1, .isa = "", .mirrors = mirrors};
     ck_ms_ok(replica_create(&cfg, &t->replica, err));
     ck_ms_ok(replica_choose(t->replica, &wish, err));
@@ -121,8 +123,8 @@ static way *const ways[] = {commit, set_one, write_state, begin_anew, bind_again
 static void same_step(struct twin *a, struct twin *b, const struct batch *batch, uint64_t round)
 {
     float losses[2] = {NAN, NAN};
-    ck_ms_ok(replica_step(a->replica, batch, NULL, NULL, &losses[0], err));
-    ck_ms_ok(replica_step(b->replica, batch, NULL, NULL, &losses[1], err));
+    ck_ms_ok(replica_step(a->replica, round, batch, NULL, NULL, &losses[0], err));
+    ck_ms_ok(replica_step(b->replica, round, batch, NULL, NULL, &losses[1], err));
     ck_assert_msg(isfinite(losses[0]) && losses[0] == losses[1], "round %d: losses %.9g, %.9g",
                   (int)round, (double)losses[0], (double)losses[1]);
     size_t bytes = a->sizes.exchange * sizeof(float);
@@ -153,6 +155,23 @@ static void run_rounds(struct twin *a, struct twin *b, struct batch *batch)
     }
 }
 
+/* Returns its images, owned. */
+static float *batch_init(struct batch *batch)
+{
+    static int32_t labels[BATCH];
+    const size_t n_pixels = (size_t)BATCH * CHANNELS * SIDE * SIDE;
+    float *images = floats(n_pixels);
+    for (uint64_t i = 0; i < n_pixels; i++) {
+        images[i] = (float)(2.0 * ms_rng_unit(8, i) - 1.0);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        labels[i] = i % CLASSES;
+    }
+    *batch = (struct batch){
+        .images = {MS_F32, n_pixels, images}, .labels = {MS_I32, BATCH, labels}, .rows = BATCH};
+    return images;
+}
+
 START_TEST(mirrors_are_those_of_the_weights)
 {
     static const char *const sets[] = {
@@ -161,25 +180,16 @@ START_TEST(mirrors_are_those_of_the_weights)
     struct job job;
     struct twin with, without;
     train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
-    twin_init(&with, &job, 1);
-    twin_init(&without, &job, 0);
+    twin_init(&with, &job, 1, 0);
+    twin_init(&without, &job, 0, 0);
     ck_assert_uint_eq(without.sizes.mirrors, 0);
     if (with.sizes.mirrors == 0) {
         printf("skip: with %s no weights are wanted in two layouts\n", plan_isa());
     } else {
         ck_assert_uint_gt(without.sizes.reorders, with.sizes.reorders);
     }
-    const size_t n_pixels = (size_t)BATCH * CHANNELS * SIDE * SIDE;
-    float *images = floats(n_pixels);
-    int32_t labels[BATCH];
-    for (uint64_t i = 0; i < n_pixels; i++) {
-        images[i] = (float)(2.0 * ms_rng_unit(8, i) - 1.0);
-    }
-    for (int i = 0; i < BATCH; i++) {
-        labels[i] = i % CLASSES;
-    }
-    struct batch batch = {
-        .images = {MS_F32, n_pixels, images}, .labels = {MS_I32, BATCH, labels}, .rows = BATCH};
+    struct batch batch;
+    float *images = batch_init(&batch);
 
     run_rounds(&with, &without, &batch);
 
@@ -189,12 +199,48 @@ START_TEST(mirrors_are_those_of_the_weights)
 }
 END_TEST
 
+/* What is dropped goes by step and by the rows that the rank has of all, and is drawn in training
+ * alone. */
+START_TEST(each_step_and_rank_drops_its_own)
+{
+    static const char *const sets[] = {
+        "network=[flatten, dropout: {rate: 0.5}, dense: {out: classes}]", "dataset={kind: shapes}",
+        "loss=softmax_cross_entropy", "batch_size=6", "optimizer={kind: sgd, learning_rate: 0.01}"};
+    struct job job;
+    struct twin first, other;
+    struct batch batch;
+    float losses[4] = {NAN, NAN, NAN, NAN};
+    double sums[2] = {NAN, NAN};
+    int64_t correct = 0;
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    twin_init(&first, &job, 0, 0);
+    twin_init(&other, &job, 0, 1); /* the same weights: its seed is the job's */
+    float *images = batch_init(&batch);
+
+    ck_ms_ok(replica_step(first.replica, 1, &batch, NULL, NULL, &losses[0], err));
+    ck_ms_ok(replica_step(first.replica, 2, &batch, NULL, NULL, &losses[1], err));
+    ck_ms_ok(replica_step(other.replica, 1, &batch, NULL, NULL, &losses[2], err));
+    ck_ms_ok(replica_step(first.replica, 1, &batch, NULL, NULL, &losses[3], err));
+    batch.rows = EVAL;
+    ck_ms_ok(replica_evaluate(first.replica, &batch, &sums[0], &correct, err));
+    ck_ms_ok(replica_evaluate(other.replica, &batch, &sums[1], &correct, err));
+
+    ck_assert(losses[0] == losses[3]);
+    ck_assert(losses[0] != losses[1] && losses[0] != losses[2] && losses[1] != losses[2]);
+    ck_assert(sums[0] == sums[1]);
+    free(images);
+    twin_fini(&other);
+    twin_fini(&first);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("replica");
     TCase *tc = tcase_create("mirrors");
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, mirrors_are_those_of_the_weights);
+    tcase_add_test(tc, each_step_and_rank_drops_its_own);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
