@@ -40,6 +40,13 @@ int graph_check_bias(const struct graph *graph, const struct op *op, int64_t siz
 /* MS_OK while forward ops may be added; what: for the message. */
 int graph_check_open(const struct graph *graph, const char *what, struct ms_err *err);
 
+/* Columns `products` of rows, where an output's element, or a gradient's, is a sum over a row of
+ * the weight: (x, w) -> y, (dy, w) -> dx, (x, dy) -> dw. */
+double graph_products_forward(const struct graph *graph, const struct op *op);
+double graph_products_of_data(const struct graph *graph, const struct op *op);
+double graph_products_of_weights(const struct graph *graph, const struct op *op);
+double graph_no_products(const struct graph *graph, const struct op *op);
+
 /* 0 if dims are positive and their product is at most GRAPH_ELEMENTS_MAX. */
 int graph_shape_bad(const struct shape *shape);
 

@@ -2,6 +2,7 @@
  *
  *     op.c               all rows, found by kind
  *     op_conv.c ...      a family: rows with their shape rules and gradients, and the builders
+ *     cost.c             products of a run, for the rows; sums over ops
  *     build.c            graph_apply: any forward op, by its row
  *     autodiff.c         the tape on which gradient rules write
  *
@@ -34,6 +35,10 @@ struct op_row {
     /* Gradient rule of forward ops: appends the backward ops of op, which is graph op `index` and
      * whose output has the gradient dy (-1: a loss, whose gradient is 1). */
     int (*gradient)(struct tape *tape, int index, const struct op *op, int dy);
+    int is_view; /* output 0 is input 0 in another shape: the same bytes */
+    /* Products that a run sums up, an addition each; graph_no_products: what counts is the memory
+     * that it touches. Reals, for there may be more than an int64_t holds. */
+    double (*products)(const struct graph *graph, const struct op *op);
     const char *page; /* what msched-job(5) says it is; OP_NOT_FOR_USERS: nothing */
 };
 

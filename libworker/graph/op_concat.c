@@ -42,11 +42,13 @@ static const struct op_row rows[] = {
      .differentiable = (1U << GRAPH_OP_TENSORS_MAX) - 1,
      .infer = infer_concat,
      .gradient = gradient_concat,
+     .products = graph_no_products,
      .page = "Channels of two to eight values, one value behind the other."},
     {.kind = OP_CONCAT_BWD,
      .name = "concat_bwd",
      .n_in = 1,
      .n_out = GRAPH_OP_TENSORS_MAX,
+     .products = graph_no_products,
      .page = OP_NOT_FOR_USERS},
 };
 const struct op_family op_concat = {rows, MS_ARRAY_SIZE(rows)};

@@ -73,11 +73,13 @@ static const struct op_row rows[] = {
      .infer = infer_batch_norm,
      .outputs = append_stats,
      .gradient = gradient_batch_norm,
+     .products = graph_no_products,
      .page = "Batch normalisation with gamma, beta and moving statistics."},
     {.kind = OP_BATCH_NORM_BWD,
      .name = "batch_norm_bwd",
      .n_in = 6,
      .n_out = 3,
+     .products = graph_no_products,
      .page = OP_NOT_FOR_USERS},
 };
 const struct op_family op_norm = {rows, MS_ARRAY_SIZE(rows)};

@@ -13,8 +13,6 @@ struct plan_op {
     /* The op's steps, with the choice of code and layouts where there is no row to obey; NULL: fuse
      * leaves nothing over. MS_E_UNSUPPORTED: oneDNN has nothing for it. */
     int (*lower)(struct lowering *lo, int op, struct ms_err *err);
-    /* Operations of a run; 0: what counts is the memory that it touches. */
-    double (*flops)(const struct graph *graph, const struct op *op);
 };
 
 const struct plan_op *plan_op(enum op_kind kind);

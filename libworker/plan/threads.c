@@ -3,7 +3,8 @@
  * A team that is woken for microseconds costs more than it saves, and far more beside another busy
  * process, when each barrier waits for a thread that has no core. Estimated and not measured in the
  * job: equal graphs get equal threads on all ranks and in every run, and so equal bits. */
-#include "libworker/plan/ops.h"
+#include "libworker/graph/op.h"
+#include "libworker/plan/plan.h"
 
 /* One core of the machines that people have, roughly: what decides is a mean per op that differs by
  * two orders of magnitude between networks that want a team and those that do not (docs/design.md
@@ -36,7 +37,8 @@ int plan_threads(const struct graph *graph, int most)
     int n_ops = graph_n_ops(graph);
     for (int i = 0; i < n_ops; i++) {
         const struct op *op = graph_op(graph, i);
-        double compute = plan_op(op->kind)->flops(graph, op) / CORE_FLOPS_PER_S;
+        /* a product and its addition */
+        double compute = 2 * op_row(op->kind)->products(graph, op) / CORE_FLOPS_PER_S;
         double memory = bytes_of(graph, op) / CORE_BYTES_PER_S;
         seconds += compute > memory ? compute : memory;
     }

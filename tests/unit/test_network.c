@@ -1,5 +1,6 @@
 /* test_network.c - networks: those that have a name: parameters, order, shapes, initialisers, and
  * refusals */
+#include "libworker/graph/cost.h"
 #include "libworker/network/network.h"
 #include "proto/rng.h"
 #include "tests/ref_graph.h"
@@ -233,6 +234,65 @@ START_TEST(cifar_small_takes_any_image_with_sides_of_eight)
 }
 END_TEST
 
+/* ---- costs ---- */
+
+static struct graph_cost cost_of(const char *name, struct network_input input)
+{
+    struct graph_cost cost;
+    struct graph *net = build(name, input, NETWORK_LOSS_SOFTMAX_CE);
+    graph_cost(net, 0, graph_n_forward_ops(net) - 1, &cost); /* all but the loss */
+    graph_destroy(net);
+    return cost;
+}
+
+/* Of a bottleneck on images of side x side: the stride stands in the first 1x1. */
+static double bottleneck(double side, double in, double width, double stride, int is_first)
+{
+    const double after = side / stride;
+    const double area = after * after;
+    return area * in * width + area * 9 * width * width + area * width * 4 * width +
+           (is_first ? area * in * 4 * width : 0);
+}
+
+/* 3.86 G: with the stride in the 3x3, as others have it, it would be 4.09 G. */
+START_TEST(resnet50_has_the_products_of_its_blocks)
+{
+    static const int blocks[] = {3, 4, 6, 3};
+    double want = 112.0 * 112 * 64 * 3 * 49 + 2048 * 10;
+    double side = 56;
+    double in = 64;
+    for (int stage = 0; stage < 4; stage++) {
+        const double width = 64 << stage;
+        for (int b = 0; b < blocks[stage]; b++) {
+            const double stride = b == 0 && stage > 0 ? 2 : 1;
+            want += bottleneck(side, in, width, stride, b == 0);
+            side /= stride;
+            in = 4 * width;
+        }
+    }
+
+    const struct graph_cost cost = cost_of("resnet50", (struct network_input){2, 3, 224, 224, 10});
+
+    ck_assert_double_eq(want, 3855945728.0);
+    ck_assert_double_eq(cost.products, 2 * want);
+    ck_assert_int_eq(cost.parameters, 23528522);
+    ck_assert_int_eq(cost.states, 53120);
+}
+END_TEST
+
+/* 61,706 parameters where the convolutions have biases; these have none: 6 and 16 fewer. */
+START_TEST(lenet5_has_the_products_of_its_layers)
+{
+    const struct graph_cost cost = cost_of("lenet5", (struct network_input){8, 1, 32, 32, 10});
+
+    ck_assert_double_eq(cost.products / 8,
+                        28 * 28 * 6 * 25 + 10 * 10 * 16 * 6 * 25 + 400 * 120 + 120 * 84 + 84 * 10);
+    ck_assert_int_eq(cost.parameters, 61706 - 6 - 16);
+    ck_assert_int_eq(cost.values / 8, 2 * 6 * 28 * 28 + 6 * 14 * 14 + 2 * 16 * 10 * 10 +
+                                          16 * 5 * 5 + 2 * 120 + 2 * 84 + 10);
+}
+END_TEST
+
 START_TEST(every_network_in_the_table_builds_and_differentiates)
 {
     size_t n = 0;
@@ -342,6 +402,8 @@ int main(void)
     tcase_add_test(tc, mnist_has_relu_on_its_logits);
     tcase_add_test(tc, linear_takes_features_and_a_float_target);
     tcase_add_test(tc, cifar_small_takes_any_image_with_sides_of_eight);
+    tcase_add_test(tc, resnet50_has_the_products_of_its_blocks);
+    tcase_add_test(tc, lenet5_has_the_products_of_its_layers);
     tcase_add_test(tc, every_network_in_the_table_builds_and_differentiates);
     tcase_add_test(tc, refusals_name_network_wish_and_input);
     tcase_add_test(tc, linear_reproduces_the_reference_run);

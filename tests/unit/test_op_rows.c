@@ -156,7 +156,7 @@ static const char *missing(const struct op_row *row, const struct plan_op *plan,
         {!forward || row->infer != NULL, "shape rule"},
         {!forward || (row->gradient != NULL && row->differentiable != 0), "gradient"},
         {plan->lower != NULL || plan->fuse != NULL, "lowering"},
-        {plan->flops != NULL, "cost"},
+        {row->products != NULL, "cost"},
         {has_reference, "reference"},
         {row->page != NULL, "line of the man page or the mark OP_NOT_FOR_USERS"},
         {row->page == NULL || row->page[0] == '\0' || is_on_page(row, page),
@@ -206,25 +206,34 @@ START_TEST(a_row_has_a_name_of_its_own)
 }
 END_TEST
 
+/* What a table calls the same bytes, the other one does not copy. */
+START_TEST(a_view_has_no_step)
+{
+    const int is_same = plan_op((enum op_kind)_i)->lower == lower_same;
+    ck_assert_int_eq(op_row((enum op_kind)_i)->is_view, is_same);
+}
+END_TEST
+
 START_TEST(what_a_row_lacks_is_named)
 {
     const struct op_row *whole = op_row(OP_RELU);
     const struct plan_op *plan = plan_op(OP_RELU);
-    const struct plan_op no_lowering = {.kind = OP_RELU, .flops = plan->flops};
-    const struct plan_op no_cost = {.kind = OP_RELU, .lower = plan->lower};
+    const struct plan_op no_lowering = {.kind = OP_RELU};
     struct op_row row = *whole;
     char *page = read_page();
 
     ck_assert_ptr_null(missing(whole, plan, 1, page));
     ck_assert_str_eq(missing(whole, plan, 0, page), "reference");
     ck_assert_str_eq(missing(whole, &no_lowering, 1, page), "lowering");
-    ck_assert_str_eq(missing(whole, &no_cost, 1, page), "cost");
     ck_assert_ptr_nonnull(missing(whole, plan, 1, ".It Sy relu\nAnother line.\n"));
     row.gradient = NULL;
     ck_assert_str_eq(missing(&row, plan, 1, page), "gradient");
     row = *whole;
     row.infer = NULL;
     ck_assert_str_eq(missing(&row, plan, 1, page), "shape rule");
+    row = *whole;
+    row.products = NULL;
+    ck_assert_str_eq(missing(&row, plan, 1, page), "cost");
     row = *whole;
     row.page = NULL;
     ck_assert_ptr_nonnull(missing(&row, plan, 1, page));
@@ -324,6 +333,7 @@ int main(void)
     TCase *tc = tcase_create("rows");
     tcase_add_loop_test(tc, a_row_lacks_nothing, 0, OP_KINDS);
     tcase_add_loop_test(tc, a_row_has_a_name_of_its_own, 0, OP_KINDS);
+    tcase_add_loop_test(tc, a_view_has_no_step, 0, OP_KINDS);
     tcase_add_test(tc, what_a_row_lacks_is_named);
     tcase_add_loop_test(tc, gradients_are_those_of_finite_differences, 0, OP_KINDS);
     tcase_add_loop_test(tc, plans_compute_what_the_references_do, 0, OP_KINDS);
