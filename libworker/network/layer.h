@@ -91,6 +91,7 @@ struct building {
     int *counts;                   /* of layers of each kind without a name, under this prefix */
     const struct layer_kind *kind; /* of the layer that is built */
     int n_layers;                  /* so far, repeated ones each time */
+    struct network_layers *layers; /* those that have made something; NULL: nobody asks */
 };
 
 struct scope {

@@ -296,9 +296,9 @@ static int add_loss(struct graph *graph, int output, const struct network_input 
     return rc < 0 ? rc : graph_set_output(graph, output, err);
 }
 
-static int build_layers(const struct network *network, struct graph *graph,
-                        const struct network_input *input, enum network_loss loss,
-                        struct ms_err *err)
+static int fill_graph(const struct network *network, struct graph *graph,
+                      const struct network_input *input, enum network_loss loss,
+                      struct network_layers *layers, struct ms_err *err)
 {
     struct ms_err why = {0, ""}; /* which layers put their places before */
     struct scope scope = {.prefix = ""};
@@ -307,7 +307,8 @@ static int build_layers(const struct network *network, struct graph *graph,
                          .input = input,
                          .err = &why,
                          .prefix = scope.prefix,
-                         .counts = scope.counts};
+                         .counts = scope.counts,
+                         .layers = layers};
     int x = graph_data(graph, "data", &shape, &why);
     x = x < 0 ? x : build_list(&b, network->layers, "layers", x);
     int rc = x < 0 ? x : check_output(network, graph, x, input, &why);
@@ -315,8 +316,10 @@ static int build_layers(const struct network *network, struct graph *graph,
     return rc < 0 ? ms_fail(err, rc, "%s", why.text) : MS_OK;
 }
 
-int network_build(const struct network *network, const struct network_input *input,
-                  enum network_loss loss, struct graph **ret, struct ms_err *err)
+/* layers: NULL where nobody asks for them. */
+static int build(const struct network *network, const struct network_input *input,
+                 enum network_loss loss, struct network_layers *layers, struct graph **ret,
+                 struct ms_err *err)
 {
     int rc = check_input(network, input, err);
     if (rc < 0) {
@@ -326,12 +329,36 @@ int network_build(const struct network *network, const struct network_input *inp
     if (graph == NULL) {
         return ms_fail(err, MS_E_NOMEM, "network %s: no memory for its graph", network->name);
     }
-    rc = build_layers(network, graph, input, loss, err);
+    rc = fill_graph(network, graph, input, loss, layers, err);
     if (rc < 0) {
         graph_destroy(graph);
         return rc;
     }
     *ret = graph;
+    return MS_OK;
+}
+
+int network_build(const struct network *network, const struct network_input *input,
+                  enum network_loss loss, struct graph **ret, struct ms_err *err)
+{
+    return build(network, input, loss, NULL, ret, err);
+}
+
+int network_build_layers(const struct network *network, const struct network_input *input,
+                         enum network_loss loss, struct network_layers **ret_layers,
+                         struct graph **ret, struct ms_err *err)
+{
+    struct network_layers *layers = calloc(1, sizeof(*layers));
+    if (layers == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "network %s: no memory for a table of its layers",
+                       network->name);
+    }
+    int rc = build(network, input, loss, layers, ret, err);
+    if (rc < 0) {
+        network_layers_destroy(layers);
+        return rc;
+    }
+    *ret_layers = layers;
     return MS_OK;
 }
 

@@ -59,6 +59,27 @@ char *network_format(const struct network *network, size_t *ret_size);
  * network wants of its input and what that is. Returns owned. */
 int network_build(const struct network *network, const struct network_input *input,
                   enum network_loss loss, struct graph **ret, struct ms_err *err);
+
+/* A layer that makes something of its own, which lists do not. */
+struct network_layer {
+    char *name;       /* "layer1.a.conv1"; without a name its kind and number: "layer1.a.relu2" */
+    const char *kind; /* "conv2d"; borrowed from the program */
+    int first_op;     /* of the graph; a residual has its addition, not the ops of its lists */
+    int n_ops;
+    int output; /* the tensor that it makes */
+};
+
+struct network_layers {
+    struct network_layer *at; /* in the order of their ops; those of a repeat each time */
+    size_t n, room;
+};
+
+/* network_build, and which layer each op is of; those of the loss are no layer's. Both owned. */
+int network_build_layers(const struct network *network, const struct network_input *input,
+                         enum network_loss loss, struct network_layers **ret_layers,
+                         struct graph **ret, struct ms_err *err);
+void network_layers_destroy(struct network_layers *layers); /* NULL allowed */
+
 /* Of one that is known by its name. */
 int network_build_known(const char *name, const struct network_input *input, enum network_loss loss,
                         struct graph **ret, struct ms_err *err);

@@ -1,5 +1,5 @@
 /* fuzz_network.c - a list of layers: what is accepted makes a graph whose canonical form makes the
- * same one */
+ * same one, each of whose ops is of one layer */
 #include "libworker/network/network.h"
 #include "proto/limits.h"
 #include "tests/fuzz/fuzz.h"
@@ -51,6 +51,26 @@ static void check_round_trip(const struct network *network, const struct graph *
     free(text);
 }
 
+/* The last op is the loss. */
+static void check_layers(const struct network *network, const struct graph *graph)
+{
+    struct network_layers *layers = NULL;
+    struct graph *same = NULL;
+    int next = 0;
+    FUZZ_CHECK(network_build_layers(network, &input, NETWORK_LOSS_SOFTMAX_CE, &layers, &same,
+                                    NULL) == MS_OK);
+    check_same(graph, same);
+    for (size_t i = 0; i < layers->n; i++) {
+        const struct network_layer *layer = &layers->at[i];
+        FUZZ_CHECK(layer->first_op == next && layer->n_ops > 0 && layer->name[0] != '\0');
+        next += layer->n_ops;
+        FUZZ_CHECK(graph_op(same, next - 1)->out[0] == layer->output);
+    }
+    FUZZ_CHECK(next == graph_n_ops(same) - 1);
+    network_layers_destroy(layers);
+    graph_destroy(same);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct network *network = NULL;
@@ -59,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = build((const char *)data, size, &network, &graph, &err);
     if (rc == MS_OK) {
         check_round_trip(network, graph);
+        check_layers(network, graph);
     } else {
         FUZZ_CHECK(rc == MS_E_INVALID && err.text[0] != '\0');
     }

@@ -452,6 +452,160 @@ START_TEST(the_canonical_form_has_all_defaults)
 }
 END_TEST
 
+/* ---- which layer an op is of ---- */
+
+struct layered {
+    struct graph *graph;
+    struct network_layers *layers;
+};
+
+static struct layered layered(const struct network *network, const struct network_input *input)
+{
+    struct layered of = {NULL, NULL};
+    ck_ms_ok(
+        network_build_layers(network, input, NETWORK_LOSS_SOFTMAX_CE, &of.layers, &of.graph, err));
+    return of;
+}
+
+static void layered_done(struct layered *of)
+{
+    graph_destroy(of->graph);
+    network_layers_destroy(of->layers);
+}
+
+static const char in_lists[] = "- sequential:\n"
+                               "    name: stem\n"
+                               "    layers:\n"
+                               "      - conv2d: {name: conv, out: 4, kernel: 3, padding: 1}\n"
+                               "      - relu\n"
+                               "      - sequential: {layers: [relu]}\n" /* the same counts */
+                               "- repeat:\n"
+                               "    times: 2\n"
+                               "    first: a\n"
+                               "    layers:\n"
+                               "      - residual:\n"
+                               "          body: [conv2d: {out: 4, kernel: 1}, relu]\n"
+                               "          shortcut: [batch_norm]\n"
+                               "      - residual: {name: last, body: [relu]}\n"
+                               "- relu\n"
+                               "- global_avg_pool\n"
+                               "- dense: {out: classes}\n";
+
+START_TEST(layers_that_make_something_are_listed_in_the_order_of_their_ops)
+{
+    static const struct {
+        const char *name, *kind;
+        int n_ops;
+    } want[] = {
+        {"stem.conv", "conv2d", 1},
+        {"stem.relu1", "relu", 1},
+        {"stem.relu2", "relu", 1},
+        {"a.conv2d1", "conv2d", 1},
+        {"a.relu1", "relu", 1},
+        {"a.batch_norm1", "batch_norm", 1},
+        {"a.residual1", "residual", 1},
+        {"a.last.relu1", "relu", 1},
+        {"a.last", "residual", 1},
+        {"b.conv2d1", "conv2d", 1},
+        {"b.relu1", "relu", 1},
+        {"b.batch_norm1", "batch_norm", 1},
+        {"b.residual1", "residual", 1},
+        {"b.last.relu1", "relu", 1},
+        {"b.last", "residual", 1},
+        {"relu1", "relu", 1},
+        {"global_avg_pool1", "global_avg_pool", 2},
+        {"dense1", "dense", 1},
+    };
+    struct network *network = NULL;
+    ck_ms_ok(network_parse(in_lists, strlen(in_lists), "net.yaml", "net", &network, err));
+    struct layered of = layered(network, &images);
+    network_destroy(network); /* a table does not borrow it */
+
+    ck_assert_uint_eq(of.layers->n, MS_ARRAY_SIZE(want));
+    for (size_t i = 0; i < of.layers->n; i++) {
+        ck_assert_str_eq(of.layers->at[i].name, want[i].name);
+        ck_assert_str_eq(of.layers->at[i].kind, want[i].kind);
+        ck_assert_int_eq(of.layers->at[i].n_ops, want[i].n_ops);
+    }
+    layered_done(&of);
+}
+END_TEST
+
+static int is_part_of(const char *whole, const char *layer)
+{
+    const size_t n = strlen(layer);
+    return strncmp(whole, layer, n) == 0 && whole[n] == '.';
+}
+
+/* Each op is of one layer, whose parameters it reads; the last one is the loss. */
+static void ck_ranges(const struct layered *of)
+{
+    int next = 0;
+    for (size_t i = 0; i < of->layers->n; i++) {
+        const struct network_layer *layer = &of->layers->at[i];
+        ck_assert_int_eq(layer->first_op, next);
+        ck_assert_int_gt(layer->n_ops, 0);
+        for (int at = next; at < next + layer->n_ops; at++) {
+            const struct op *op = graph_op(of->graph, at);
+            for (int in = 0; in < op->n_in; in++) {
+                const struct tensor *t = graph_tensor(of->graph, op->in[in]);
+                const int is_own = t->role != TENSOR_PARAM || is_part_of(t->name, layer->name);
+                ck_assert_msg(is_own, "%s reads %s", layer->name, t->name);
+            }
+        }
+        next += layer->n_ops;
+        ck_assert_int_eq(graph_op(of->graph, next - 1)->out[0], layer->output);
+    }
+    ck_assert_int_eq(next, graph_n_ops(of->graph) - 1);
+    ck_assert_int_eq(of->layers->at[of->layers->n - 1].output, graph_output(of->graph));
+}
+
+START_TEST(each_op_is_of_one_layer_and_the_graph_is_the_same)
+{
+    const char *name = network_known((size_t)_i);
+    const int is_mnist = name != NULL && strcmp(name, "mnist") == 0;
+    const struct network_input known = {2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32,
+                                        7};
+    const struct network_input *input = name != NULL ? &known : &images;
+    struct network *network = NULL;
+    struct graph *plain = NULL;
+    if (name != NULL) {
+        ck_ms_ok(network_by_name(name, &network, err));
+    } else {
+        ck_ms_ok(network_parse(in_lists, strlen(in_lists), "net.yaml", "net", &network, err));
+    }
+    struct layered of = layered(network, input);
+    ck_ms_ok(network_build(network, input, NETWORK_LOSS_SOFTMAX_CE, &plain, err));
+    char *as = graph_describe(of.graph);
+    char *bs = graph_describe(plain);
+
+    ck_ranges(&of);
+    ck_assert_str_eq(as, bs);
+
+    free(as);
+    free(bs);
+    graph_destroy(plain);
+    layered_done(&of);
+    network_destroy(network);
+}
+END_TEST
+
+START_TEST(a_network_that_does_not_fit_has_no_table)
+{
+    static const char text[] = "- relu\n- dense: {out: classes}\n";
+    struct network *network = NULL;
+    struct network_layers *layers = NULL;
+    struct graph *graph = NULL;
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    ck_ms_fails(
+        network_build_layers(network, &images, NETWORK_LOSS_SOFTMAX_CE, &layers, &graph, err),
+        MS_E_INVALID, "net.yaml:2:3: layer dense1 (dense): it reads rows");
+    ck_assert_ptr_null(layers);
+    ck_assert_ptr_null(graph);
+    network_destroy(network);
+}
+END_TEST
+
 /* ---- the table itself ---- */
 
 START_TEST(every_kind_and_key_stands_in_the_manual)
@@ -505,6 +659,9 @@ int main(void)
     tcase_add_test(t, branches_are_the_same_from_their_canonical_form);
     tcase_add_loop_test(t, known_networks_are_the_same_from_their_canonical_form, 0, 5);
     tcase_add_test(t, the_canonical_form_has_all_defaults);
+    tcase_add_test(t, layers_that_make_something_are_listed_in_the_order_of_their_ops);
+    tcase_add_loop_test(t, each_op_is_of_one_layer_and_the_graph_is_the_same, 0, 6);
+    tcase_add_test(t, a_network_that_does_not_fit_has_no_table);
     tcase_add_test(t, every_kind_and_key_stands_in_the_manual);
     suite_add_tcase(suite, t);
     return test_run(suite);
