@@ -80,6 +80,12 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
 /* The job's network. Returns owned; it borrows the job. */
 struct network;
 int job_network_create(const struct job *job, struct network **ret, struct ms_err *err);
+/* The graph of its training, for what its data are by the job alone: no file is opened. network is
+ * the job's; ret_layers (network_build_layers) is NULL where nobody asks. Both owned. */
+struct graph;
+struct network_layers;
+int job_network_build(const struct job *job, const struct network *network,
+                      struct network_layers **ret_layers, struct graph **ret, struct ms_err *err);
 
 /* Canonical JSON: every key, sorted, one line. Returns owned (malloc) or NULL without
  * memory; *ret_size without the NUL.

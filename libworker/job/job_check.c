@@ -212,16 +212,10 @@ static int check_prefix(const struct job *job, const struct tree_node *tree, str
                            job->checkpoint_prefix);
 }
 
-/* What the data are when they come to the network; its shapes have to follow from that. */
-static int check_network(const struct job *job, const struct tree_node *tree, const char *base_dir,
-                         struct ms_err *err)
+/* What the data are when they come to the network. */
+static struct network_input input_of(const struct job *job)
 {
     const struct record *record = &records[job->dataset.kind];
-    const struct field *row = job_table.rows;
-    while (strcmp(row->key, "network") != 0) {
-        row++;
-    }
-    const struct field_reader reader = {row, row->key, base_dir, err};
     struct network_input input = {.batch = job->batch_size,
                                   .channels = record->channels,
                                   .height = record->height,
@@ -231,15 +225,35 @@ static int check_network(const struct job *job, const struct tree_node *tree, co
                                                                    : 1};
     (void)transform_check(job->transforms, job->n_transforms, record->channels, &input.height,
                           &input.width, NULL);
+    return input;
+}
+
+int job_network_build(const struct job *job, const struct network *network,
+                      struct network_layers **ret_layers, struct graph **ret, struct ms_err *err)
+{
+    const struct network_input input = input_of(job);
+    const enum network_loss loss =
+        job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE;
+    return ret_layers == NULL ? network_build(network, &input, loss, ret, err)
+                              : network_build_layers(network, &input, loss, ret_layers, ret, err);
+}
+
+/* Its shapes have to follow from the data. */
+static int check_network(const struct job *job, const struct tree_node *tree, const char *base_dir,
+                         struct ms_err *err)
+{
+    const struct field *row = job_table.rows;
+    while (strcmp(row->key, "network") != 0) {
+        row++;
+    }
+    const struct field_reader reader = {row, row->key, base_dir, err};
     struct network *network = NULL;
     struct graph *graph = NULL;
     const struct tree_node *node = node_at(tree, "network");
     struct ms_err why = {0, ""};
     int rc = job_network_read(&reader, node, &network);
     if (rc == MS_OK) {
-        rc = network_build(network, &input,
-                           job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE,
-                           &graph, &why);
+        rc = job_network_build(job, network, NULL, &graph, &why);
         const int has_place = job->layers[0] != '\0'; /* in the list */
         if (rc == MS_E_INVALID && !has_place) {
             rc = tree_fail(node, err, "%s", why.text);

@@ -6,6 +6,7 @@
 #include "libworker/data/host_copy.h"
 #include "libworker/data/safetensors.h"
 #include "libworker/job/job.h"
+#include "libworker/network/network.h"
 #include "tests/unit/data_files.h"
 
 #include <fcntl.h>
@@ -106,6 +107,30 @@ START_TEST(jobs_are_refused_or_read_whole)
         ck_assert_int_eq(job.workers, more ? 0 : 1);
     }
     ck_assert_int_eq(job.steps, 7);
+}
+END_TEST
+
+START_TEST(layers_are_listed_whole_or_not_at_all)
+{
+    struct job job;
+    int more = 1;
+    ck_ms_ok(job_parse(texts[_i], strlen(texts[_i]), "job.yaml", "/base", NULL, 0, 0, &job, err));
+    for (long n = 0; more; n++) {
+        struct network *network = NULL;
+        struct network_layers *layers = NULL;
+        struct graph *graph = NULL;
+        struct ms_err why = {0, ""};
+        arm(n);
+        int rc = job_network_create(&job, &network, &why);
+        rc = rc < 0 ? rc : job_network_build(&job, network, &layers, &graph, &why);
+        more = disarm();
+        ck_assert_msg(rc == (more ? MS_E_NOMEM : MS_OK), "%ld: %d %s", n, rc, why.text);
+        ck_assert_int_eq(layers == NULL, more);
+        ck_assert_int_eq(graph == NULL, more);
+        network_layers_destroy(layers);
+        graph_destroy(graph);
+        network_destroy(network);
+    }
 }
 END_TEST
 
@@ -311,6 +336,7 @@ int main(void)
     Suite *suite = suite_create("data_nomem");
     TCase *tc = tcase_create("data_nomem");
     tcase_add_loop_test(tc, jobs_are_refused_or_read_whole, 0, (int)MS_ARRAY_SIZE(texts));
+    tcase_add_loop_test(tc, layers_are_listed_whole_or_not_at_all, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_loop_test(tc, canonical_json_is_whole_or_not_there, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
     tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_SHAPES + 1);

@@ -874,6 +874,48 @@ START_TEST(a_file_of_layers_is_as_if_it_stood_in_the_job)
 }
 END_TEST
 
+/* Without its data: what transforms leave of a record, and as many classes as the job says. */
+START_TEST(the_graph_of_a_job_has_the_shapes_of_its_data)
+{
+    static const struct {
+        const char *text, *data, *output, *label;
+    } jobs[] = {
+        {"network: lenet5\nbatch_size: 5\nclasses: 12\ntransforms: [{resize: {size: [40, 36]}}, "
+         "{random_crop: {size: [32, 32]}}]\ndataset: {kind: mnist, path: /nowhere}\n",
+         "(5, 1, 32, 32)", "(5, 12)", "(5)"},
+        {"network: cifar_small\ndataset: {kind: cifar10, path: /nowhere}\n", "(32, 3, 32, 32)",
+         "(32, 10)", "(32)"},
+        {"network: linear\ndataset: {kind: nonlinear}\n", "(32, 2, 1, 1)", "(32, 1)", "(32, 1)"},
+    };
+    static struct job job;
+    char text[512];
+    char buf[96];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(jobs); i++) {
+        struct network *network = NULL;
+        struct network_layers *layers = NULL;
+        struct graph *plain = NULL;
+        struct graph *graph = NULL;
+        snprintf(text, sizeof(text), "%soptimizer: {kind: sgd, learning_rate: 1}\n", jobs[i].text);
+        ck_ms_ok(parse(text, &job, err));
+        ck_ms_ok(job_network_create(&job, &network, err));
+        ck_ms_ok(job_network_build(&job, network, NULL, &plain, err));
+        ck_ms_ok(job_network_build(&job, network, &layers, &graph, err));
+        const struct shape *data = &graph_tensor(graph, graph_data_index(graph))->shape;
+        const struct shape *output = &graph_tensor(graph, graph_output(graph))->shape;
+        const struct shape *label = &graph_tensor(graph, graph_label_index(graph))->shape;
+        ck_assert_str_eq(shape_format(data, buf, sizeof(buf)), jobs[i].data);
+        ck_assert_str_eq(shape_format(output, buf, sizeof(buf)), jobs[i].output);
+        ck_assert_str_eq(shape_format(label, buf, sizeof(buf)), jobs[i].label);
+        ck_assert_int_eq(graph_n_ops(plain), graph_n_ops(graph));
+        ck_assert_uint_gt(layers->n, 1);
+        graph_destroy(plain);
+        graph_destroy(graph);
+        network_layers_destroy(layers);
+        network_destroy(network);
+    }
+}
+END_TEST
+
 /* What the data make of it is known when it is submitted. */
 static const struct {
     const char *text, *words;
@@ -1044,6 +1086,7 @@ int main(void)
     tcase_add_test(tc, a_list_of_layers_is_a_network);
     tcase_add_test(tc, its_document_says_what_it_is_called);
     tcase_add_test(tc, a_file_of_layers_is_as_if_it_stood_in_the_job);
+    tcase_add_test(tc, the_graph_of_a_job_has_the_shapes_of_its_data);
     tcase_add_loop_test(tc, a_network_that_does_not_fit_its_data_is_refused_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(unfit));
     tcase_add_test(tc, every_key_stands_in_the_manual);
