@@ -1,6 +1,7 @@
 /* cli.c - what every command of msctl gets: where to print, whom to ask */
 #include "cli/cli.h"
 
+#include "cli/format.h"
 #include "config.h"
 #include "proto/clock.h"
 #include "proto/rng.h"
@@ -163,6 +164,18 @@ void cli_say(const struct cli *cli, const char *fmt, ...)
     va_end(args);
     ms_text_mend((uint8_t *)text, strlen(text), MS_TEXT_LINE);
     fprintf(cli->err, "msctl: %s\n", text);
+}
+
+void cli_fact(const struct cli *cli, const char *name, const char *text)
+{
+    enum { INDENT = 13 };
+    const size_t room = cli->width > INDENT ? cli->width - INDENT : SIZE_MAX;
+    while (text[0] != '\0') {
+        size_t n = cli_text_break(text, room);
+        fprintf(cli->out, "%-*s%.*s\n", INDENT, name, (int)n, text);
+        text += n + strspn(text + n, " ");
+        name = "";
+    }
 }
 
 static void on_pause_end(evutil_socket_t fd, short what, void *arg)

@@ -70,6 +70,9 @@ int cli_is_pipe_closed(void);
 enum { CLI_PIPE_STATUS = 128 + 13 };
 /* "msctl: text" on cli->err, as a line. */
 void cli_say(const struct cli *cli, const char *fmt, ...) MS_PRINTF(2, 3);
+/* A line "name    text" on cli->out; on a terminal in as many lines as it takes, broken at blanks.
+ * Nothing for a text that is empty. */
+void cli_fact(const struct cli *cli, const char *name, const char *text);
 /* Runs the loop of base for ms or until something happens there. */
 void cli_pause(struct cli *cli, int64_t ms);
 

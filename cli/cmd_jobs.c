@@ -8,7 +8,9 @@
 #include "cli/pages.h"
 #include "cli/plan_file.h"
 #include "cli/progress.h"
+#include "cli/show_network.h"
 #include "cli/still.h"
+#include "cli/submit.h"
 #include "cli/table.h"
 #include "proto/principal.h"
 
@@ -114,27 +116,16 @@ int cmd_jobs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 
 const struct cli_option cmd_show_options[] = {
     {"plan", 0, NULL, "its plan alone, as run and submit --plan take it", NULL},
+    {"network", 0, NULL, "its network alone, a line a layer; JOB may be a job file, too", NULL},
+    {"set", 0, "KEY=VALUE", "override a key of that file; may be given again", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
-
-/* On a terminal in as many lines as it takes, broken at blanks. */
-static void line(const struct cli *cli, const char *name, const char *text)
-{
-    enum { INDENT = 13 };
-    const size_t room = cli->width > INDENT ? cli->width - INDENT : SIZE_MAX;
-    while (text[0] != '\0') {
-        size_t n = cli_text_break(text, room);
-        fprintf(cli->out, "%-*s%.*s\n", INDENT, name, (int)n, text);
-        text += n + strspn(text + n, " ");
-        name = "";
-    }
-}
 
 static void digest_line(const struct cli *cli, const char *name, const char *digest, const char *of)
 {
     char text[CLI_LINE_MAX];
     snprintf(text, sizeof(text), "digest %s (%s)", digest, of);
-    line(cli, name, digest[0] != '\0' ? text : "");
+    cli_fact(cli, name, digest[0] != '\0' ? text : "");
 }
 
 static void show_progress(struct cli *cli, const Ms__JobInfo *job)
@@ -143,11 +134,11 @@ static void show_progress(struct cli *cli, const Ms__JobInfo *job)
     char name[CLI_EVAL_NAME_MAX];
     cli_eval_name(name, job->job_json.data, job->job_json.len);
     if (job->progress != NULL && job->progress->step > 0) {
-        line(cli, "progress", cli_progress_show(text, sizeof(text), job));
+        cli_fact(cli, "progress", cli_progress_show(text, sizeof(text), job));
     }
     for (size_t i = 0; i < job->n_evals; i++) {
-        line(cli, i == 0 ? "evaluations" : "",
-             cli_progress_eval(text, sizeof(text), job->evals[i], name));
+        cli_fact(cli, i == 0 ? "evaluations" : "",
+                 cli_progress_eval(text, sizeof(text), job->evals[i], name));
     }
 }
 
@@ -236,28 +227,30 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, const struct cli_st
     FILE *out = cli->out;
     const char *colour = cli->colour ? cli_state_colour(job->state) : "";
     fprintf(out, "%-12s %llu\n", "job", (unsigned long long)job->id);
-    line(cli, "name", job->name);
-    line(cli, "owner", ms_principal_show(job->owner));
+    cli_fact(cli, "name", job->name);
+    cli_fact(cli, "owner", ms_principal_show(job->owner));
     fprintf(out, "%-12s %s%s%s\n", "state", colour, job->state,
             colour[0] != '\0' ? CLI_COLOUR_OFF : "");
-    line(cli, "reason", job->reason);
+    cli_fact(cli, "reason", job->reason);
     snprintf(text, sizeof(text), "%u", job->workers);
-    line(cli, "workers", text);
+    cli_fact(cli, "workers", text);
     snprintf(text, sizeof(text), "%d", job->priority);
-    line(cli, "priority", text);
-    line(cli, "submitted", cli_format_time(buf, job->submitted_ms));
-    line(cli, "started", job->started_ms > 0 ? cli_format_time(buf, job->started_ms) : "");
-    line(cli, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");
-    line(cli, "time", job->started_ms > 0 ? cli_format_duration(buf, cli_job_seconds(job)) : "");
+    cli_fact(cli, "priority", text);
+    cli_fact(cli, "submitted", cli_format_time(buf, job->submitted_ms));
+    cli_fact(cli, "started", job->started_ms > 0 ? cli_format_time(buf, job->started_ms) : "");
+    cli_fact(cli, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");
+    cli_fact(cli, "time",
+             job->started_ms > 0 ? cli_format_duration(buf, cli_job_seconds(job)) : "");
     snprintf(text, sizeof(text), "%llu", (unsigned long long)job->steps);
-    line(cli, "steps", job->steps > 0 ? text : "");
-    line(cli, "recovered", cli_comeback_sum(text, sizeof(text), job, still) != NULL ? text : "");
-    line(cli, "again", cli_comeback_again(text, sizeof(text), job) != NULL ? text : "");
+    cli_fact(cli, "steps", job->steps > 0 ? text : "");
+    cli_fact(cli, "recovered",
+             cli_comeback_sum(text, sizeof(text), job, still) != NULL ? text : "");
+    cli_fact(cli, "again", cli_comeback_again(text, sizeof(text), job) != NULL ? text : "");
     show_progress(cli, job);
     show_losses(cli, job);
     digest_line(cli, "weights", job->weights_sha256, "values, not file");
     if (job->plan_sha256[0] == '\0' && job->plan_given) {
-        line(cli, "plan", "came with the job: msctl show --plan prints it");
+        cli_fact(cli, "plan", "came with the job: msctl show --plan prints it");
     }
     digest_line(cli, "plan", job->plan_sha256,
                 job->plan_given ? "it came with the job" : "msctl show --plan prints it");
@@ -289,15 +282,53 @@ static int show_all(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     return show_job(cli, job, &still, err);
 }
 
-int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+static int show_sent(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
+{
+    struct job read;
+    int rc = show_network_job(job, &read, err);
+    return rc < 0 ? rc : show_network(cli, &read, err);
+}
+
+static int show_file(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    struct job job;
+    int rc = cli_load_job(args, args->words[0], &job, err);
+    return rc < 0 ? rc : show_network(cli, &job, err);
+}
+
+static int is_number(const char *word)
+{
+    return word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
+}
+
+/* A file only where its network is asked for: all else is the scheduler's to tell. */
+static int check_show(const struct cli_args *args, int *ret_is_file, struct ms_err *err)
+{
+    const int has_network = cli_has(args, "network");
+    int rc = cli_need_words(args, 1, 1, "JOB", err);
+    if (rc < 0) {
+        return rc;
+    }
+    const int is_file = has_network && !is_number(args->words[0]);
+    if (has_network && cli_has(args, "plan")) {
+        return ms_fail(err, MS_E_INVALID,
+                       "--plan and --network are each shown alone: give one of them");
+    }
+    if (!is_file && cli_has(args, "set")) {
+        return ms_fail(err, MS_E_INVALID,
+                       "--set changes what a job file says: msctl show --network --set KEY=VALUE "
+                       "JOB.yaml");
+    }
+    *ret_is_file = is_file;
+    return MS_OK;
+}
+
+static int show_asked(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     Ms__JobQuery query = MS__JOB_QUERY__INIT;
     ProtobufCMessage *msg = NULL;
-    int rc = cli_need_words(args, 1, 1, "JOB", err);
     query.plan = cli_has(args, "plan");
-    if (rc == MS_OK) {
-        rc = cli_parse_job(args->words[0], &query.job, err);
-    }
+    int rc = cli_parse_job(args->words[0], &query.job, err);
     if (rc == MS_OK) {
         rc = cli_connect(cli, args, err);
     }
@@ -313,9 +344,21 @@ int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
                      (unsigned long long)query.job);
     } else if (query.plan) {
         rc = show_plan(cli, list->jobs[0], err);
+    } else if (cli_has(args, "network")) {
+        rc = show_sent(cli, list->jobs[0], err);
     } else {
         rc = show_all(cli, list->jobs[0], err);
     }
     ms_wire_free(msg);
     return rc;
+}
+
+int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    int is_file = 0;
+    int rc = check_show(args, &is_file, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return is_file ? show_file(cli, args, err) : show_asked(cli, args, err);
 }

@@ -47,7 +47,11 @@ const struct cli_command cli_commands[] = {
      "left to the nodes, each of which uses its own where its operator allows that name.\n",
      NULL},
     {"jobs", "", "list jobs that wait or run", cmd_jobs_options, cmd_jobs, NULL, NULL},
-    {"show", "JOB", "everything about one job", cmd_show_options, cmd_show, NULL, NULL},
+    {"show", "JOB", "everything about one job", cmd_show_options, cmd_show,
+     "--network shows of a job file, or of a job by its id, what each layer makes and costs:\n"
+     "shapes, parameters, multiplications with an addition each (MACs) and bytes of values, both\n"
+     "of one sample forward. It needs no data, and for a file no scheduler.\n",
+     NULL},
     {"logs", "JOB", "print the log of a rank", cmd_logs_options, cmd_logs,
      "On a terminal escape sequences and other controls are shown as '?'; --raw passes them on.\n",
      NULL},

@@ -68,7 +68,13 @@ _msctl() {
         *) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
         esac
         ;;
-    show:* | logs:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
+    show:*)
+        case " ${COMP_WORDS[*]} " in # that of a file needs no scheduler
+        *" --network "*) mapfile -t COMPREPLY < <(compgen -f -W "$(_msctl_jobs --all)" -- "$current") ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
+        esac
+        ;;
+    logs:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
     *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     esac
 }

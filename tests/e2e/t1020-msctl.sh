@@ -74,6 +74,23 @@ ok "an invalid job is refused before the scheduler is asked" status 2 ctl a subm
 ok "a job that does not exist is exit 4" status 4 ctl a show 77
 ok "a word that is no id is exit 2" status 2 ctl a show first
 
+# ---- networks, of files and of jobs
+sed -e 's/network: linear/network: [flatten, dense: {out: 3}]/' "$T/job.yaml" >"$T/unfit.yaml"
+nobody=("$MSCTL" --config "$T/empty.conf" --server 127.0.0.1:1)
+ok "the network of a file needs no scheduler" says "parameters   3, 12 B as fp32" "${nobody[@]}" show --network "$T/job.yaml"
+ok "a key of the file can be another one" says "2x1x1, batches of 5" "${nobody[@]}" show --network --set batch_size=5 "$T/job.yaml"
+ok "one that does not fit has its place" says "unfit.yaml:3:10: layers: the last one makes (16, 3), and 1 classes want (16, 1)" \
+    "${nobody[@]}" show --network "$T/unfit.yaml"
+ok "and is exit 2" status 2 "${nobody[@]}" show --network "$T/unfit.yaml"
+ok "a file that is no job is exit 2" status 2 "${nobody[@]}" show --network "$T/empty.conf"
+ok "a file that is not there, too" says "job file $T/none.yaml cannot be opened" "${nobody[@]}" show --network "$T/none.yaml"
+ok "that of a job is what its file's was" [ "$(ctl a show --network 1)" = "$("${nobody[@]}" show --network "$T/job.yaml")" ]
+ok "as JSON" json show --network 1 -- '[l["name"] for l in j["layers"]] == ["flatten1", "fc"] and j["macs"] == 2'
+ok "of a job that does not exist is exit 4" status 4 ctl a show --network 77
+ok "of none that can be asked for is exit 3" status 3 "${nobody[@]}" show --network 1
+ok "a plan is shown alone" status 2 ctl a show --plan --network 1
+ok "a job that was sent has the keys that it has" says "changes what a job file says" ctl a show --network --set batch_size=5 1
+
 # ---- workers
 mkdir "$T/jobs"
 worker w1

@@ -290,6 +290,8 @@ ok "options of fetch" completes --only fetch 1 --on
 ok "and what it brings" completes metrics fetch 1 --only m
 ok "options of a command" completes --run-dir run --ru
 ok "files" completes ca run c
+ok "of a job whose network is shown, too" completes ca show --network c
+ok "but not else" status 1 completes ca show c
 ok "no commands where an address comes" status 1 completes submit -s sub
 ok "actions of certs" completes renew certs ren
 ok "roles" completes scheduler certs issue sch

@@ -170,6 +170,7 @@ static const struct {
     {NULL, "certs crl -d %/ca", "Cm certs crl"},
     {"certs crl -d %/ca", "certs install %/ca/crl.pem --to %/ca", "Cm certs install No (of a list"},
     {NULL, "dataset shapes %/d --train 20 --test 10", "Cm dataset"},
+    {NULL, "show --network %/job.yaml", "Cm show Fl -network"},
     {NULL, "help certs", "Cm help"},
     {NULL, "help", "Cm help"},
 };
@@ -185,11 +186,23 @@ static char *with_folder(const char *line, const char *dir, char *buf, size_t si
     return buf;
 }
 
+static void write_job(const char *dir)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/job.yaml", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+          file);
+    fclose(file);
+}
+
 START_TEST(every_field_that_a_command_prints_is_in_its_item)
 {
     char line[512];
     const char *dir = test_dir_make();
     int rc = 0;
+    write_job(dir);
     json_decref(print(with_folder("certs init %/ca", dir, line, sizeof(line)), &rc));
     ck_assert_int_eq(rc, 0);
     if (printed[_i].before != NULL) {
