@@ -693,8 +693,10 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
     }
 }
 
-/* Nodes that are lost at once leave other work its turn: after so many effects no other one is
- * judged. What is stored has to be one transaction: after so much of it nothing else is, either. */
+/* Leases that are over at once leave other work its turn: after so many effects no other one is
+ * judged. A process that is fenced off counts for itself: the lease before it may have failed a job
+ * of a hundred ranks. What is stored has to be one transaction: after so much of it nothing else
+ * is, either. */
 static void judge_turn(struct model *m, const struct sched_effect *effects, size_t n)
 {
     size_t last = 0;
@@ -707,7 +709,7 @@ static void judge_turn(struct model *m, const struct sched_effect *effects, size
     }
     m->turn_is_full = n >= MS_TURN_LOSSES;
     for (size_t i = 0; i < n && m->turn_is_full; i++) {
-        if (effects[i].kind == SCHED_DO_CLOSE) {
+        if (effects[i].kind == SCHED_DO_CLOSE && m_is_lost_by_lease(m, effects[i].conn)) {
             if (last >= MS_TURN_LOSSES + 50) { /* what was due before counts elsewhere */
                 sim_fail(m->w, "model: %zu effects of lost nodes, and another one is lost", last);
             }

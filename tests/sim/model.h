@@ -408,6 +408,8 @@ void m_probe_over(struct model *m, uint64_t prober);
 /* Its Register has no answer yet, for another process with the id may come back. */
 bool m_waits_for_first(const struct model *m, const struct m_conn *conn);
 bool m_judge_close(struct model *m, uint64_t conn); /* true: replaced by another connection */
+/* The node that is registered over this connection, and is not fenced off for another process. */
+bool m_is_lost_by_lease(struct model *m, uint64_t id);
 bool m_is_overdue(const struct model *m, const struct m_node *node);
 bool m_is_silent(const struct model *m, const struct m_node *node); /* for surely too long */
 void m_judge_leases(struct model *m);

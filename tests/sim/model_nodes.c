@@ -581,13 +581,24 @@ void m_probe_over(struct model *m, uint64_t prober)
 /* ---- leases -------------------------------------------------------------------------------------
  */
 
+/* Another process wants its id, and it has not answered for a second. */
+static bool is_fenced(const struct model *m, const struct m_node *node)
+{
+    return node->probed != SIM_NEVER && m->mono - node->probed >= MS_PROBE_MS &&
+           node->spoke <= node->probed;
+}
+
+bool m_is_lost_by_lease(struct model *m, uint64_t id)
+{
+    const struct m_conn *conn = m_conn_find(m, id);
+    const struct m_node *node = conn != NULL ? m_node_of(m, conn) : NULL;
+    return node != NULL && m->mono - node->heard >= m->lease_ms && !is_fenced(m, node);
+}
+
 /* Silent for a lease, or for a second while another process wants its id. */
 bool m_is_overdue(const struct model *m, const struct m_node *node)
 {
-    return node->conn != 0 &&
-           (m->mono - node->heard >= m->lease_ms ||
-            (node->probed != SIM_NEVER && m->mono - node->probed >= MS_PROBE_MS &&
-             node->spoke <= node->probed));
+    return node->conn != 0 && (m->mono - node->heard >= m->lease_ms || is_fenced(m, node));
 }
 
 bool m_judge_close(struct model *m, uint64_t id)
