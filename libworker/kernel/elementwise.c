@@ -1,7 +1,10 @@
-/* elementwise.c - ReLU, its gradient, and sums of two tensors
+/* elementwise.c - ReLU, ReLU6, their gradients, and sums of two tensors
  *
- * ReLU is written as x < 0 ? 0 : x, so that a NaN stays one and shows in the loss. */
+ * ReLU is written as x < 0 ? 0 : x, so that a NaN stays one and shows in the loss. ReLU6 is here
+ * for that reason: oneDNN's clip makes 0 of a NaN. */
 #include "libworker/kernel/kernel.h"
+
+#include <string.h>
 
 KERNEL_CLONES
 void kernel_relu(float *y, const float *x, size_t count)
@@ -19,6 +22,40 @@ void kernel_relu_backward(float *dx, const float *y, const float *dy, size_t cou
     for (size_t i = 0; i < count; i++) {
         float g = dy[i]; /* loaded whether used or not: no branch */
         dx[i] = y[i] > 0.0F ? g : 0.0F;
+    }
+}
+
+KERNEL_CLONES
+void kernel_relu6(float *y, const float *x, size_t count)
+{
+#pragma omp simd
+    for (size_t i = 0; i < count; i++) {
+        float low = x[i] < 0.0F ? 0.0F : x[i];
+        y[i] = low > 6.0F ? 6.0F : low;
+    }
+}
+
+KERNEL_CLONES
+void kernel_relu6_backward(float *dx, const float *x, const float *dy, size_t count)
+{
+#pragma omp simd
+    for (size_t i = 0; i < count; i++) {
+        float g = dy[i];
+        float low = x[i] <= 0.0F ? 0.0F : g;
+        dx[i] = x[i] >= 6.0F ? 0.0F : low;
+    }
+}
+
+void kernel_clear_padding(const struct kernel_layout *layout, float *y, int threads)
+{
+    const struct kernel_layout l = *layout;
+    const int64_t last = l.channels - (l.n_blocks - 1) * l.block; /* channels in the last block */
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t n = 0; n < l.n; n++) {
+        float *block = y + ((n + 1) * l.n_blocks - 1) * l.spatial * l.block;
+        for (int64_t i = 0; i < l.spatial * l.block; i += l.block) {
+            memset(block + i + last, 0, (size_t)(l.block - last) * sizeof(*y));
+        }
     }
 }
 

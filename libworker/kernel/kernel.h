@@ -139,7 +139,13 @@ void kernel_bn_backward(const struct kernel_bn_back *bn, int threads);
 /* ---- elementwise ---- */
 void kernel_relu(float *y, const float *x, size_t count); /* y may be x */
 void kernel_relu_backward(float *dx, const float *y, const float *dy,
-                          size_t count);                                 /* dx may be dy */
+                          size_t count); /* dx may be dy */
+/* Zeros over the padding behind the channels of y, a tensor of that layout. */
+void kernel_clear_padding(const struct kernel_layout *layout, float *y, int threads);
+/* Between 0 and 6; the gradient, by x, is 0 at both. */
+void kernel_relu6(float *y, const float *x, size_t count); /* y may be x */
+void kernel_relu6_backward(float *dx, const float *x, const float *dy,
+                           size_t count);                                /* dx may be dy */
 void kernel_add(float *y, const float *a, const float *b, size_t count); /* y may be a or b */
 void kernel_add_relu(float *y, const float *a, const float *b, size_t count);
 

@@ -1,7 +1,9 @@
-/* test_kernel_elementwise.c - ReLU, its gradient, sums: exact, in place, any length */
+/* test_kernel_elementwise.c - ReLU, ReLU6, their gradients, sums: exact, in place, any length */
 #include "libworker/kernel/kernel.h"
 #include "proto/rng.h"
 #include "tests/test.h"
+
+#include <math.h>
 
 enum { COUNT = 1003 };
 
@@ -47,6 +49,49 @@ START_TEST(the_gradient_of_relu_passes_where_the_output_is_positive)
 }
 END_TEST
 
+/* As PyTorch: nothing passes at 0 and at 6, and a NaN stays what it is. */
+START_TEST(relu6_cuts_at_zero_and_at_six)
+{
+    static const float edges[] = {6, 7, INFINITY, -INFINITY, 1e30F, -1e30F, 5.9999995F};
+    for (int i = 0; i < COUNT; i++) {
+        a[i] *= 12;
+    }
+    memcpy(a + 5, edges, sizeof(edges));
+    a[COUNT - 1] = NAN;
+    kernel_relu6(y, a, COUNT);
+    for (int i = 0; i < COUNT - 1; i++) {
+        ck_assert_float_eq(y[i], a[i] > 6 ? 6 : relu(a[i]));
+    }
+    ck_assert_float_nan(y[COUNT - 1]);
+    kernel_relu6_backward(y, a, b, COUNT);
+    for (int i = 0; i < COUNT - 1; i++) {
+        ck_assert_float_eq(y[i], a[i] > 0 && a[i] < 6 ? b[i] : 0);
+    }
+    ck_assert_float_eq(y[COUNT - 1], b[COUNT - 1]);
+    kernel_relu6_backward(b, a, b, COUNT);
+    ck_assert_mem_eq(b, y, sizeof(b));
+    ck_assert_float_eq(y[COUNT], 42);
+}
+END_TEST
+
+/* Two images of 19 channels in blocks of 8, 20 positions: the last five lanes of each third block.
+ */
+START_TEST(padding_is_cleared_and_nothing_else)
+{
+    const struct kernel_layout layout = {
+        .n = 2, .n_blocks = 3, .spatial = 20, .block = 8, .channels = 19};
+    for (int threads = 1; threads <= 3; threads++) {
+        memcpy(y, a, sizeof(a));
+        kernel_clear_padding(&layout, y, threads);
+        for (int i = 0; i < COUNT; i++) {
+            int is_padding = i < 2 * 3 * 20 * 8 && i / (20 * 8) % 3 == 2 && i % 8 >= 3;
+            ck_assert_float_eq(y[i], is_padding ? 0 : a[i]);
+        }
+    }
+    ck_assert_float_eq(y[COUNT], 42);
+}
+END_TEST
+
 START_TEST(sums_are_sums_and_may_be_in_place)
 {
     kernel_add(y, a, b, COUNT);
@@ -71,6 +116,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, relu_cuts_at_zero);
     tcase_add_test(tc, the_gradient_of_relu_passes_where_the_output_is_positive);
+    tcase_add_test(tc, relu6_cuts_at_zero_and_at_six);
+    tcase_add_test(tc, padding_is_cleared_and_nothing_else);
     tcase_add_test(tc, sums_are_sums_and_may_be_in_place);
     suite_add_tcase(suite, tc);
     return test_run(suite);
