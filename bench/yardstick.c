@@ -134,11 +134,11 @@ static int group_elementwise(struct yardstick *y, const struct step_view *step, 
     void *b = step->ptr[ELT_B];
     void *out = step->ptr[ELT_Y];
     struct peer *made = NULL;
-    if (step->kind == STEP_RELU_BACKWARD) {
+    if (step->kind == STEP_RELU_BACKWARD || step->kind == STEP_RELU6_BACKWARD) {
         return add(group, peer_relu_backward(y->peers, step->count, a, b, out, &made, err), &made);
     }
     int rc = 0;
-    if (step->kind != STEP_RELU) {
+    if (step->kind != STEP_RELU && step->kind != STEP_RELU6) {
         rc = add(group, peer_add(y->peers, step->count, a, b, out, &made, err), &made);
         a = out;
     }
@@ -179,6 +179,8 @@ static int make_group(struct yardstick *y, const struct step_view *step, struct 
         return group_norm_backward(y, step, group, err);
     case STEP_RELU:
     case STEP_RELU_BACKWARD:
+    case STEP_RELU6:
+    case STEP_RELU6_BACKWARD:
     case STEP_ADD:
     case STEP_ADD_RELU:
         return group_elementwise(y, step, group, err);
@@ -261,11 +263,14 @@ const char *yardstick_group(const struct yardstick *y, int s)
     static const char *const kernels[STEP_KINDS] = {
         [STEP_CLEAR_STATS] = "statistics",
         [STEP_PUBLISH_STATS] = "statistics",
+        [STEP_CLEAR_PADDING] = "padding",
         [STEP_BN_TRAIN] = "batch norm",
         [STEP_BN_APPLY] = "batch norm made again",
         [STEP_BN_BACKWARD] = "batch norm backward",
         [STEP_RELU] = "elementwise",
         [STEP_RELU_BACKWARD] = "elementwise",
+        [STEP_RELU6] = "elementwise",
+        [STEP_RELU6_BACKWARD] = "elementwise",
         [STEP_ADD] = "elementwise",
         [STEP_ADD_RELU] = "elementwise",
         [STEP_MAX_POOL] = "max pooling",

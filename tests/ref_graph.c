@@ -5,6 +5,7 @@
 #include "proto/rng.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,78 @@ static void dropout_forward(const struct call *c)
         same(c);
     } else {
         dropout(c);
+    }
+}
+
+/* ---- activations: y and dy/dx, without a difference of numbers that are nearly the same ---- */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+double ref_activation(enum op_kind kind, double x, double alpha)
+{
+    switch (kind) {
+    case OP_RELU6:
+        return fmin(fmax(x, 0), 6);
+    case OP_LEAKY_RELU:
+        return x > 0 ? x : alpha * x;
+    case OP_ELU:
+        return x > 0 ? x : alpha * expm1(x);
+    case OP_GELU:
+        return x * erfc(-x / sqrt(2)) / 2;
+    case OP_GELU_TANH: /* (1 + tanh u) / 2 = sigmoid(2 u) */
+        return x * sigmoid(2 * sqrt(M_2_PI) * (x + 0.044715 * x * x * x));
+    case OP_SILU:
+        return x * sigmoid(x);
+    case OP_HARD_SWISH:
+        return x * fmin(fmax(x + 3, 0), 6) / 6;
+    case OP_SIGMOID:
+        return sigmoid(x);
+    default:
+        return tanh(x);
+    }
+}
+
+double ref_activation_slope(enum op_kind kind, double x, double alpha)
+{
+    double u = 2 * sqrt(M_2_PI) * (x + 0.044715 * x * x * x);
+    switch (kind) {
+    case OP_RELU6:
+        return x > 0 && x < 6;
+    case OP_LEAKY_RELU:
+        return x > 0 ? 1 : alpha;
+    case OP_ELU:
+        return x > 0 ? 1 : alpha * exp(x);
+    case OP_GELU:
+        return erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * M_PI);
+    case OP_GELU_TANH:
+        return sigmoid(u) +
+               x * sigmoid(u) * sigmoid(-u) * 2 * sqrt(M_2_PI) * (1 + 3 * 0.044715 * x * x);
+    case OP_SILU:
+        return sigmoid(x) * (1 + x * sigmoid(-x));
+    case OP_HARD_SWISH:
+        return x <= -3 ? 0 : x >= 3 ? 1 : (2 * x + 3) / 6;
+    case OP_SIGMOID:
+        return sigmoid(x) * sigmoid(-x);
+    default:
+        return 4 * sigmoid(2 * x) * sigmoid(-2 * x);
+    }
+}
+
+static void activation(const struct call *c)
+{
+    for (int64_t i = 0; i < count_out(c); i++) {
+        c->out[0][i] = ref_activation(c->op->kind, c->in[0][i], c->op->alpha);
+    }
+}
+
+static void activation_bwd(const struct call *c)
+{
+    for (int64_t i = 0; i < count_out(c); i++) {
+        c->out[0][i] =
+            c->in[1][i] * ref_activation_slope(c->forward->kind, c->in[0][i], c->op->alpha);
     }
 }
 
@@ -340,6 +413,15 @@ static call_fn *const references[OP_KINDS] = {
     [OP_RELU] = relu,
     [OP_DROPOUT] = dropout_forward,
     [OP_DROPOUT_BWD] = dropout,
+    [OP_RELU6] = activation,
+    [OP_LEAKY_RELU] = activation,
+    [OP_ELU] = activation,
+    [OP_GELU] = activation,
+    [OP_GELU_TANH] = activation,
+    [OP_SILU] = activation,
+    [OP_HARD_SWISH] = activation,
+    [OP_SIGMOID] = activation,
+    [OP_TANH] = activation,
     [OP_ADD] = add,
     [OP_MAX_POOL] = max_pool,
     [OP_AVG_POOL] = avg_pool,
@@ -352,6 +434,7 @@ static call_fn *const references[OP_KINDS] = {
     [OP_CONV2D_BWD_WEIGHTS] = conv2d_bwd_weights,
     [OP_BATCH_NORM_BWD] = batch_norm_bwd,
     [OP_RELU_BWD] = relu_bwd,
+    [OP_ACTIVATION_BWD] = activation_bwd,
     [OP_MAX_POOL_BWD] = max_pool_bwd,
     [OP_AVG_POOL_BWD] = avg_pool_bwd,
     [OP_CONCAT_BWD] = concat_bwd,

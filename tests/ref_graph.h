@@ -17,6 +17,10 @@ struct ref_graph;
 /* Is there a reference kernel for the op? A graph with an op without one cannot run. */
 int ref_graph_knows(enum op_kind kind);
 
+/* An activation (graph.h) of one number, and its derivative there; at a kink what PyTorch takes. */
+double ref_activation(enum op_kind kind, double x, double alpha);
+double ref_activation_slope(enum op_kind kind, double x, double alpha);
+
 /* Borrows graph for its life; NULL without memory. Parameters and states start as zero. */
 struct ref_graph *ref_graph_create(const struct graph *graph);
 void ref_graph_destroy(struct ref_graph *run); /* NULL allowed */

@@ -87,6 +87,9 @@ char *graph_describe(const struct graph *graph)
         if (op->rate > 0) {
             put(&text, " [rate %g]", op->rate);
         }
+        if (op_row(op->kind)->alpha != NULL) {
+            put(&text, " [%s %.9g]", op_row(op->kind)->alpha, op->alpha);
+        }
         put(&text, "\n");
     }
     if (text.failed) {

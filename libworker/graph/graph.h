@@ -74,6 +74,15 @@ enum op_kind { /* op.h: a row each */
                OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
                                  -> y, batch mean (c), batch variance (c, population) */
                OP_RELU,       /* x -> y */
+               OP_RELU6,      /* x -> y: min(max(x, 0), 6) */
+               OP_LEAKY_RELU, /* x -> y: x > 0 ? x : alpha x */
+               OP_ELU,        /* x -> y: x > 0 ? x : alpha (e^x - 1) */
+               OP_GELU,       /* x -> y: x Phi(x), Phi the normal distribution function */
+               OP_GELU_TANH,  /* x -> y: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 */
+               OP_SILU,       /* x -> y: x sigmoid(x) */
+               OP_HARD_SWISH, /* x -> y: x relu6(x + 3) / 6 */
+               OP_SIGMOID,    /* x -> y: 1 / (1 + e^-x) */
+               OP_TANH,       /* x -> y */
                OP_DROPOUT,    /* x -> y: values are 0 with probability `rate`, the others divided
                                  by 1 - rate; in evaluation x */
                OP_ADD,        /* a, b -> y */
@@ -91,6 +100,7 @@ enum op_kind { /* op.h: a row each */
                OP_BATCH_NORM_BWD, /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma,
                                      dbeta */
                OP_RELU_BWD,       /* y, dy -> dx */
+               OP_ACTIVATION_BWD, /* x, dy -> dx, of relu6 to tanh */
                OP_DROPOUT_BWD,    /* dy -> dx: the same values are 0 */
                OP_MAX_POOL_BWD,   /* x, y, dy -> dx; the first maximum of a window gets it */
                OP_AVG_POOL_BWD,   /* dy -> dx */
@@ -119,6 +129,7 @@ struct op {
     struct op_window window;
     int64_t groups; /* of a convolution's channels; 0: one */
     double epsilon; /* batch norm */
+    double alpha;   /* leaky_relu, elu: of negative values */
     double rate;    /* dropout: 0 <= rate < 1 */
     int forward;    /* backward ops: index of the forward op, else -1 */
 };
@@ -154,6 +165,9 @@ int graph_conv2d(struct graph *graph, int x, int weight, const struct op_window 
 int graph_batch_norm(struct graph *graph, int x, int gamma, int beta, int moving_mean,
                      int moving_variance, double epsilon, struct ms_err *err);
 int graph_relu(struct graph *graph, int x, struct ms_err *err);
+/* kind: OP_RELU6 to OP_TANH; alpha: of those that have one. */
+int graph_activation(struct graph *graph, enum op_kind kind, int x, double alpha,
+                     struct ms_err *err);
 int graph_add(struct graph *graph, int a, int b, struct ms_err *err);
 int graph_max_pool(struct graph *graph, int x, const struct op_window *window, struct ms_err *err);
 int graph_avg_pool(struct graph *graph, int x, const struct op_window *window, struct ms_err *err);

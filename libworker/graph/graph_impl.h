@@ -22,7 +22,7 @@ struct op_family {
     int n;
 };
 extern const struct op_family op_conv, op_norm, op_pool, op_dense, op_loss, op_elementwise,
-    op_concat;
+    op_activation, op_concat;
 
 /* "graph g: conv2d: <reason>; inputs: image (2, 3, 8, 8), conv1.weight (4, 2, 3, 3)": the reason
  * first, so that a text that is cut loses the less important part. MS_E_INVALID. */

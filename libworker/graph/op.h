@@ -26,8 +26,9 @@ struct op_row {
     const char *wants;
     unsigned differentiable; /* inputs that a gradient can flow into: a bit each */
     int is_loss;             /* its output may be what is minimised */
-    /* Shape rule of forward ops: op has kind, inputs of the right roles, window and epsilon; fills
-     * the shape of output 0, or MS_E_INVALID by graph_fail_op. */
+    const char *alpha;       /* what users call the op's alpha; NULL: it has none */
+    /* Shape rule of forward ops: op has kind, inputs of the right roles, window, epsilon and
+     * alpha; fills the shape of output 0, or MS_E_INVALID by graph_fail_op. */
     int (*infer)(const struct graph *graph, const struct op *op, struct shape *ret,
                  struct ms_err *err);
     /* Appends the outputs beside output 0; NULL: there are none. */
@@ -51,9 +52,9 @@ static inline int op_is_backward(const struct op_row *row)
     return row->wants == NULL;
 }
 
-/* Appends a forward op: kind, in[], window, groups, epsilon and rate count, and n_in where the row
- * has optional inputs; 0: without them. Returns its output 0, or MS_E_INVALID with the op, its
- * inputs' names and shapes; a negative input is passed through. */
+/* Appends a forward op: kind, in[], window, groups, epsilon, rate and alpha count, and n_in where
+ * the row has optional inputs; 0: without them. Returns its output 0, or MS_E_INVALID with the op,
+ * its inputs' names and shapes; a negative input is passed through. */
 int graph_apply(struct graph *graph, const struct op *wanted, struct ms_err *err);
 
 #endif

@@ -1,8 +1,9 @@
 /* ref.h - plain reference kernels: the formulas as loops over logical C order, double inside
  *
  * The oracle of the tests: slow, obvious, no layout, no thread. Every op of graph.h has one (ReLU,
- * add and flatten need none); tests/ref_graph.h runs a whole graph with them, so that a plan's step
- * can be compared tensor by tensor. Built as a library of its own: no program links it. */
+ * activations, add and flatten need none); tests/ref_graph.h runs a whole graph with them, so that
+ * a plan's step can be compared tensor by tensor. Built as a library of its own: no program links
+ * it. */
 #ifndef REF_H
 #define REF_H
 

@@ -54,6 +54,9 @@ static const struct kind_row {
                          BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST) | BIT(DN_WORKSPACE)},
     [DN_AVG_POOL_FWD] = {"average pooling", BIT(DN_SRC) | BIT(DN_DST)},
     [DN_AVG_POOL_BWD] = {"average pooling backward", BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
+    [DN_ELTWISE_FWD] = {"function of elements", BIT(DN_SRC) | BIT(DN_DST)},
+    [DN_ELTWISE_BWD] = {"function of elements backward",
+                        BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
     [DN_REORDER] = {"reorder", BIT(DN_SRC) | BIT(DN_DST)},
 };
 

@@ -44,6 +44,8 @@ enum dn_kind {
     DN_MAX_POOL_BWD,
     DN_AVG_POOL_FWD,
     DN_AVG_POOL_BWD,
+    DN_ELTWISE_FWD,
+    DN_ELTWISE_BWD,
     DN_REORDER,
     DN_KINDS
 };
@@ -62,14 +64,29 @@ enum dn_role { /* an argument of a primitive */
                DN_ROLES
 };
 
+enum dn_function {                /* of an element */
+                   DN_LEAKY_RELU, /* alpha: slope of negative values */
+                   DN_ELU,        /* alpha: factor of negative values */
+                   DN_GELU,       /* by an error function */
+                   DN_GELU_TANH,
+                   DN_SILU,
+                   DN_HARD_SWISH,
+                   DN_SIGMOID,
+                   DN_TANH,
+                   DN_FUNCTIONS
+};
+
 struct dn_spec {
     enum dn_kind kind;
     /* The tensors or, in backward, the gradients in their places: BWD_DATA has src = diff_src and
-     * dst = diff_dst, BWD_WEIGHTS has weights = diff_weights, ... REORDER goes from src to dst. */
+     * dst = diff_dst, BWD_WEIGHTS has weights = diff_weights, ... REORDER goes from src to dst.
+     * ELTWISE has one layout for all: src. */
     const struct dn_md *src, *weights, *bias, *dst; /* bias NULL: none */
     int64_t kernel[DN_WINDOW_DIMS], stride[DN_WINDOW_DIMS];
     int64_t pad_begin[DN_WINDOW_DIMS], pad_end[DN_WINDOW_DIMS];
     int64_t gap[DN_WINDOW_DIMS]; /* convolution: pixels between two taps */
+    enum dn_function function;   /* eltwise */
+    double alpha;                /* ... of those that have one */
     int relu;                    /* forward convolution or dense: ReLU on the way out */
     int inference;               /* forward without a backward: no workspace */
     const struct dn_pd *hint;    /* backward: the forward's */

@@ -15,6 +15,29 @@ static dnnl_alg_kind_t pool_alg(const struct dn_spec *s)
     return max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
 }
 
+/* Those that 2.6 and 3.x both have. The numbers of hardswish are a part of its 3.x form, and
+ * ignored by 2.x. */
+static const struct function_row {
+    dnnl_alg_kind_t alg;
+    float alpha, beta;
+    int has_alpha; /* the spec's */
+} functions[DN_FUNCTIONS] = {
+    [DN_LEAKY_RELU] = {dnnl_eltwise_relu, 0.0F, 0.0F, 1},
+    [DN_ELU] = {dnnl_eltwise_elu, 0.0F, 0.0F, 1},
+    [DN_GELU] = {dnnl_eltwise_gelu_erf, 0.0F, 0.0F, 0},
+    [DN_GELU_TANH] = {dnnl_eltwise_gelu_tanh, 0.0F, 0.0F, 0},
+    [DN_SILU] = {dnnl_eltwise_swish, 1.0F, 0.0F, 0},
+    [DN_HARD_SWISH] = {dnnl_eltwise_hardswish, 1.0F / 6.0F, 0.5F, 0},
+    [DN_SIGMOID] = {dnnl_eltwise_logistic, 0.0F, 0.0F, 0},
+    [DN_TANH] = {dnnl_eltwise_tanh, 0.0F, 0.0F, 0},
+};
+
+static float function_alpha(const struct dn_spec *s)
+{
+    const struct function_row *row = &functions[s->function];
+    return row->has_alpha ? (float)s->alpha : row->alpha;
+}
+
 const char *raw_pd_impl(const_dnnl_primitive_desc_t pd)
 {
     const char *name = NULL;
@@ -151,6 +174,14 @@ dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
         return dnnl_pooling_backward_primitive_desc_create(ret, engine, pool_alg(s), src, dst,
                                                            s->stride, s->kernel, zero, s->pad_begin,
                                                            s->pad_end, hint, attr);
+    case DN_ELTWISE_FWD:
+        return dnnl_eltwise_forward_primitive_desc_create(
+            ret, engine, forward_prop(s), functions[s->function].alg, src, src, function_alpha(s),
+            functions[s->function].beta, attr);
+    case DN_ELTWISE_BWD:
+        return dnnl_eltwise_backward_primitive_desc_create(ret, engine, functions[s->function].alg,
+                                                           src, src, src, function_alpha(s),
+                                                           functions[s->function].beta, hint, attr);
     case DN_REORDER:
         return dnnl_reorder_primitive_desc_create(ret, src, engine, dst, engine, attr);
     case DN_KINDS:
@@ -239,6 +270,7 @@ union raw_op {
     dnnl_convolution_desc_t conv;
     dnnl_inner_product_desc_t dense;
     dnnl_pooling_desc_t pool;
+    dnnl_eltwise_desc_t eltwise;
 };
 
 static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
@@ -274,6 +306,13 @@ static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
     case DN_AVG_POOL_BWD:
         return dnnl_pooling_backward_desc_init(&op->pool, pool_alg(s), src, dst, s->stride,
                                                s->kernel, s->pad_begin, s->pad_end);
+    case DN_ELTWISE_FWD:
+        return dnnl_eltwise_forward_desc_init(&op->eltwise, forward_prop(s),
+                                              functions[s->function].alg, src, function_alpha(s),
+                                              functions[s->function].beta);
+    case DN_ELTWISE_BWD:
+        return dnnl_eltwise_backward_desc_init(&op->eltwise, functions[s->function].alg, src, src,
+                                               function_alpha(s), functions[s->function].beta);
     case DN_REORDER:
     case DN_KINDS:
         break;

@@ -107,9 +107,10 @@ int lower_elementwise(struct lowering *lo, int index, struct ms_err *err)
         rc = emit_as(plan, index, other->at, other->md, a.md, &b, err);
     }
     rc = rc < 0 ? rc : emit_value(lo, fusion->out, a.md, err);
-    enum step_kind kind = op->kind == OP_RELU ? STEP_RELU
-                          : fusion->relu >= 0 ? STEP_ADD_RELU
-                                              : STEP_ADD;
+    enum step_kind kind = op->kind == OP_RELU    ? STEP_RELU
+                          : op->kind == OP_RELU6 ? STEP_RELU6
+                          : fusion->relu >= 0    ? STEP_ADD_RELU
+                                                 : STEP_ADD;
     struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, ELT_Y + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;

@@ -371,23 +371,25 @@ int lower_batch_norm_bwd(struct lowering *lo, int index, struct ms_err *err)
     return 0;
 }
 
+/* Of ReLU, by its result, and of ReLU6, by its source. */
 int lower_relu_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct plan_value y = lo->values[op->in[0]];
+    const struct plan_value by = lo->values[op->in[0]];
     struct operand dy;
-    int rc = gradient_as(lo, index, op->in[1], y.md, &dy, err);
-    rc = rc < 0 ? rc : emit_value(lo, op->out[0], y.md, err);
-    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_RELU_BACKWARD, index, ELT_Y + 1, err);
+    int rc = gradient_as(lo, index, op->in[1], by.md, &dy, err);
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], by.md, err);
+    enum step_kind kind = op->kind == OP_RELU_BWD ? STEP_RELU_BACKWARD : STEP_RELU6_BACKWARD;
+    struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, ELT_Y + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
-    step->src = y.md;
-    step->operands[ELT_A] = y.at;
+    step->src = by.md;
+    step->operands[ELT_A] = by.at;
     step->operands[ELT_B] = dy;
     step->operands[ELT_Y] = lo->values[op->out[0]].at;
-    step->count = y.count;
+    step->count = by.count;
     return 0;
 }
 

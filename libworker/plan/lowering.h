@@ -42,7 +42,7 @@ struct lowering {
     struct plan_value *values;    /* per tensor */
     struct dn_pd **hints;         /* per op: forward descriptors */
     int *workspaces;              /* per op: buffer */
-    const struct dn_md **sources; /* per op: what a dense layer or our pooling read */
+    const struct dn_md **sources; /* per op: as which it reads its source, for backward */
     int *share_of;                /* per tensor: the parameter whose gradient it is a part of, -1 */
 };
 
@@ -54,12 +54,13 @@ void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op)
 void fuse_mask(struct lowering *lo, const struct readers *readers, int op);
 void fuse_loss(struct lowering *lo, const struct readers *readers, int op);
 
-/* lower.c, lower_conv.c, lower_concat.c, lower_bwd.c: the steps of an op, for its row. plan_lower
- * puts before an error which op it was, and its line where a spec is obeyed. */
+/* lower.c, lower_conv.c, lower_activation.c, lower_concat.c, lower_bwd.c: the steps of an op, for
+ * its row. plan_lower puts before an error which op it was, and its line where a spec is obeyed. */
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm(struct lowering *lo, int op, struct ms_err *err);
 int lower_elementwise(struct lowering *lo, int op, struct ms_err *err);
+int lower_activation(struct lowering *lo, int op, struct ms_err *err);
 int lower_dropout(struct lowering *lo, int op, struct ms_err *err); /* and its gradient */
 int lower_pool(struct lowering *lo, int op, struct ms_err *err);
 int lower_loss(struct lowering *lo, int op, struct ms_err *err);
@@ -70,6 +71,7 @@ int lower_dense_bwd_data(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_relu_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_activation_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_sum(struct lowering *lo, int op, struct ms_err *err);
 int lower_concat(struct lowering *lo, int op, struct ms_err *err);

@@ -185,11 +185,18 @@ static const struct inplace {
     enum step_kind kind;
     int out, in;
 } inplaces[] = {
-    {STEP_BN_TRAIN, BN_Y, BN_RESIDUAL}, {STEP_BN_APPLY, BN_Y, BN_RESIDUAL},
-    {STEP_BN_APPLY, BN_Y, BN_X},        {STEP_BN_BACKWARD, BNB_DZ, BNB_DY},
-    {STEP_BN_BACKWARD, BNB_DX, BNB_DY}, {STEP_RELU, ELT_Y, ELT_A},
-    {STEP_RELU_BACKWARD, ELT_Y, ELT_B}, {STEP_ADD, ELT_Y, ELT_A},
-    {STEP_ADD, ELT_Y, ELT_B},           {STEP_DROPOUT, ELT_Y, ELT_A},
+    {STEP_BN_TRAIN, BN_Y, BN_RESIDUAL},
+    {STEP_BN_APPLY, BN_Y, BN_RESIDUAL},
+    {STEP_BN_APPLY, BN_Y, BN_X},
+    {STEP_BN_BACKWARD, BNB_DZ, BNB_DY},
+    {STEP_BN_BACKWARD, BNB_DX, BNB_DY},
+    {STEP_RELU, ELT_Y, ELT_A},
+    {STEP_RELU_BACKWARD, ELT_Y, ELT_B},
+    {STEP_RELU6, ELT_Y, ELT_A},
+    {STEP_RELU6_BACKWARD, ELT_Y, ELT_B},
+    {STEP_ADD, ELT_Y, ELT_A},
+    {STEP_ADD, ELT_Y, ELT_B},
+    {STEP_DROPOUT, ELT_Y, ELT_A},
 };
 
 static int root_of(const struct plan *plan, int buffer)

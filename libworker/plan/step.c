@@ -37,6 +37,12 @@ static void elementwise_part(const struct step *step, size_t begin, size_t count
     case STEP_RELU_BACKWARD:
         kernel_relu_backward(y, a, b, count);
         break;
+    case STEP_RELU6:
+        kernel_relu6(y, a, count);
+        break;
+    case STEP_RELU6_BACKWARD:
+        kernel_relu6_backward(y, a, b, count);
+        break;
     case STEP_ADD:
         kernel_add(y, a, b, count);
         break;
@@ -169,6 +175,13 @@ static void run_stats(const struct plan *plan, const struct step *step)
     }
 }
 
+static void run_clear_padding(const struct plan *plan, const struct step *step)
+{
+    const struct kernel_layout *l = &step->layout;
+    int threads = threads_for(plan, (size_t)(l->n * l->spatial * l->block));
+    kernel_clear_padding(l, step->ptr[0], threads);
+}
+
 int step_run(struct plan *plan, struct step *step)
 {
     switch (step->kind) {
@@ -177,6 +190,9 @@ int step_run(struct plan *plan, struct step *step)
     case STEP_CLEAR_STATS:
     case STEP_PUBLISH_STATS:
         run_stats(plan, step);
+        break;
+    case STEP_CLEAR_PADDING:
+        run_clear_padding(plan, step);
         break;
     case STEP_BN_TRAIN:
     case STEP_BN_APPLY:
@@ -187,6 +203,8 @@ int step_run(struct plan *plan, struct step *step)
         break;
     case STEP_RELU:
     case STEP_RELU_BACKWARD:
+    case STEP_RELU6:
+    case STEP_RELU6_BACKWARD:
     case STEP_ADD:
     case STEP_ADD_RELU:
         run_elementwise(plan, step);

@@ -13,11 +13,14 @@ enum step_kind {
     STEP_PRIMITIVE, /* oneDNN's: its operands are its arguments, in no order that is known here */
     STEP_CLEAR_STATS,
     STEP_PUBLISH_STATS,
+    STEP_CLEAR_PADDING, /* of what a primitive wrote that took padding for channels */
     STEP_BN_TRAIN,
     STEP_BN_APPLY,
     STEP_BN_BACKWARD,
     STEP_RELU,
     STEP_RELU_BACKWARD,
+    STEP_RELU6,
+    STEP_RELU6_BACKWARD,
     STEP_DROPOUT,
     STEP_ADD,
     STEP_ADD_RELU,
@@ -39,7 +42,7 @@ enum { /* BN_X .. BN_VARIANCE as above */
        BNB_DBETA,
        BNB_SCRATCH,
 };
-enum { ELT_A, ELT_B, ELT_Y };            /* relu: A, Y; relu backward: A = y, B = dy, Y = dx */
+enum { ELT_A, ELT_B, ELT_Y }; /* relu: A, Y; relu backward: A = y (relu6: x), B = dy, Y = dx */
 enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
 enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
 
