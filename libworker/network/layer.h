@@ -36,6 +36,8 @@ struct rule {
     double a;
 };
 
+enum approximation { APPROXIMATE_NONE, APPROXIMATE_TANH };
+
 struct layer {                  /* each kind has some of these */
     char name[MS_NAME_MAX + 1]; /* "" none: its kind and a number */
     int64_t out;                /* 0: as many as there are classes */
@@ -44,6 +46,8 @@ struct layer {                  /* each kind has some of these */
     struct padding padding;
     struct rule weight, bias, gamma, beta;
     double momentum, epsilon, rate;
+    double alpha;    /* leaky_relu: slope; elu */
+    int approximate; /* gelu: enum approximation */
     int64_t times;
     char first[MS_NAME_MAX + 1];
     const struct tree_node *layers, *body, *shortcut; /* lists; NULL none */

@@ -1,7 +1,9 @@
 /* layer_kinds.c - the kinds of layers: the keys of each, and the ops that it is */
-#include "libworker/graph/op.h"
 #include "libworker/network/layer.h"
 
+#include "libworker/graph/op.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 #define OUT_MAX     (1 << 20)
 #define KERNEL_MAX  MS_IMAGE_SIDE_MAX
 #define REPEATS_MAX 1000
+#define ALPHA_MAX   1e6
 
 /* ---- parameters ---- */
 
@@ -197,6 +200,25 @@ static int build_dropout(struct building *b, const struct layer *layer, const st
     return made(b, layer, at, graph_apply(b->graph, &op, b->err));
 }
 
+/* The op of the layer's name. */
+static int build_activation(struct building *b, const struct layer *layer,
+                            const struct tree_node *at, int x)
+{
+    enum op_kind kind = OP_RELU6;
+    while (strcmp(op_row(kind)->name, b->kind->name) != 0) {
+        kind++;
+        assert(kind <= OP_TANH); /* only activations are built by this */
+    }
+    return made(b, layer, at, graph_activation(b->graph, kind, x, layer->alpha, b->err));
+}
+
+static int build_gelu(struct building *b, const struct layer *layer, const struct tree_node *at,
+                      int x)
+{
+    const enum op_kind kind = layer->approximate == APPROXIMATE_TANH ? OP_GELU_TANH : OP_GELU;
+    return made(b, layer, at, graph_activation(b->graph, kind, x, 0, b->err));
+}
+
 static int build_flatten(struct building *b, const struct layer *layer, const struct tree_node *at,
                          int x)
 {
@@ -365,6 +387,11 @@ static int build_repeat(struct building *b, const struct layer *layer, const str
         .min = -1e6, .max = 1e6, .builtin = value,                                                 \
         .help = "how the bias begins; none: there is none"                                         \
     }
+#define ALPHA_ROW(word, value, what)                                                               \
+    {                                                                                              \
+        .key = (word), .type = FIELD_REAL, .offset = IN(alpha), .min = -ALPHA_MAX,                 \
+        .max = ALPHA_MAX, .builtin = (value), .help = (what)                                       \
+    }
 #define LIST_ROW(part, needed, what)                                                               \
     {                                                                                              \
         .key = #part, .type = FIELD_OWN, .own = &layer_list, .flags = needed, .offset = IN(part),  \
@@ -429,6 +456,25 @@ static const struct field dropout_rows[] = {
      .builtin = "0.5",
      .help = "how many of the values become 0 in training"},
 };
+static const struct field leaky_relu_rows[] = {
+    ALPHA_ROW("slope", "0.01", "what negative values are multiplied by"),
+};
+static const struct field elu_rows[] = {
+    ALPHA_ROW("alpha", "1", "what exp(x) - 1 of negative values x is multiplied by"),
+};
+static const char *const approximations[] = {
+    [APPROXIMATE_NONE] = "none",
+    [APPROXIMATE_TANH] = "tanh",
+    NULL,
+};
+static const struct field gelu_rows[] = {
+    {.key = "approximate",
+     .type = FIELD_ENUM,
+     .offset = IN(approximate),
+     .choices = approximations,
+     .builtin = "none",
+     .help = "none: by the error function; tanh: by a hyperbolic tangent"},
+};
 static const struct field pool_rows[] = {
     KERNEL_ROW,
     STRIDE_ROW(0, "0", "[height, width] of a step; 0: the kernel's"),
@@ -483,6 +529,14 @@ const struct layer_kind layer_kinds[] = {
     {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1},
     {"relu", NO_KEYS("relu"), build_relu, 0},
     {"dropout", TABLE(dropout_rows, "dropout"), build_dropout, 0},
+    {"relu6", NO_KEYS("relu6"), build_activation, 0},
+    {"leaky_relu", TABLE(leaky_relu_rows, "leaky_relu"), build_activation, 0},
+    {"elu", TABLE(elu_rows, "elu"), build_activation, 0},
+    {"gelu", TABLE(gelu_rows, "gelu"), build_gelu, 0},
+    {"silu", NO_KEYS("silu"), build_activation, 0},
+    {"hard_swish", NO_KEYS("hard_swish"), build_activation, 0},
+    {"sigmoid", NO_KEYS("sigmoid"), build_activation, 0},
+    {"tanh", NO_KEYS("tanh"), build_activation, 0},
     {"max_pool", TABLE(pool_rows, "max_pool"), build_max_pool, 0},
     {"avg_pool", TABLE(pool_rows, "avg_pool"), build_avg_pool, 0},
     {"global_avg_pool", NO_KEYS("global_avg_pool"), build_global_avg_pool, 0},

@@ -279,6 +279,13 @@ static const struct {
     {"- relu\n- batchnorm\n", "net.yaml:2:3: layers[1]: batchnorm is no layer; did you mean "
                               "batch_norm?"},
     {"- relu: {slope: 1}\n", "net.yaml:1:10: layers[0].relu.slope is no key of relu; known here: "},
+    {"- relu6: {max: 8}\n", "net.yaml:1:11: layers[0].relu6.max is no key of relu6"},
+    {"- leaky_relu: {alpha: 0.1}\n", "layers[0].leaky_relu.alpha is no key of leaky_relu; "},
+    {"- leaky_relu: {slope: steep}\n", "layers[0].leaky_relu.slope: 'steep' is no number; give"},
+    {"- leaky_relu: {slope: .nan}\n", "layers[0].leaky_relu.slope: '.nan' is not finite; give"},
+    {"- elu: {alpha: 2e6}\n", "layers[0].elu.alpha: '2e6' is out of range; give a number from "},
+    {"- gelu: {approximate: erf}\n",
+     "layers[0].gelu.approximate: 'erf' is not known; legal: none | tanh"},
     {"- dense: {outs: 4}\n", "layers[0].dense.outs is no key of dense; did you mean out?"},
     {"- dense: {}\n", "layers[0].dense.out is missing (values that it makes of a row); give a "
                       "whole number from 1 to 1048576, or the word classes"},
@@ -602,6 +609,55 @@ START_TEST(a_network_that_does_not_fit_has_no_table)
         MS_E_INVALID, "net.yaml:2:3: layer dense1 (dense): it reads rows");
     ck_assert_ptr_null(layers);
     ck_assert_ptr_null(graph);
+
+    network_destroy(network);
+}
+END_TEST
+
+/* ---- activations ---- */
+
+/* Defaults are those of torch.nn. */
+static const struct {
+    const char *layer;
+    enum op_kind kind;
+    double alpha;
+    const char *canonical;
+} activations[] = {
+    {"relu6", OP_RELU6, 0, "{\"relu6\":{}}"},
+    {"leaky_relu", OP_LEAKY_RELU, 0.01, "{\"leaky_relu\":{\"slope\":0.01}}"},
+    {"leaky_relu: {slope: -0.25}", OP_LEAKY_RELU, -0.25, "{\"leaky_relu\":{\"slope\":-0.25}}"},
+    {"elu", OP_ELU, 1, "{\"elu\":{\"alpha\":1.0}}"},
+    {"elu: {alpha: 0.5}", OP_ELU, 0.5, "{\"elu\":{\"alpha\":0.5}}"},
+    {"gelu", OP_GELU, 0, "{\"gelu\":{\"approximate\":\"none\"}}"},
+    {"gelu: {approximate: none}", OP_GELU, 0, "{\"gelu\":{\"approximate\":\"none\"}}"},
+    {"gelu: {approximate: tanh}", OP_GELU_TANH, 0, "{\"gelu\":{\"approximate\":\"tanh\"}}"},
+    {"silu", OP_SILU, 0, "{\"silu\":{}}"},
+    {"hard_swish", OP_HARD_SWISH, 0, "{\"hard_swish\":{}}"},
+    {"sigmoid", OP_SIGMOID, 0, "{\"sigmoid\":{}}"},
+    {"tanh", OP_TANH, 0, "{\"tanh\":{}}"},
+};
+
+/* Of images and of rows. */
+START_TEST(activations_are_the_op_of_their_name)
+{
+    char text[512];
+    struct network *network = NULL;
+    snprintf(text, sizeof(text), "- %s\n- flatten\n- %s\n- dense: {out: classes}\n",
+             activations[_i].layer, activations[_i].layer);
+    struct graph *graph = built(text);
+    for (int i = 0; i <= 2; i += 2) {
+        const struct op *op = graph_op(graph, i);
+        ck_assert_int_eq(op->kind, activations[_i].kind);
+        ck_assert_double_eq(op->alpha, activations[_i].alpha);
+        ck_assert(shape_equal(&graph_tensor(graph, op->in[0])->shape,
+                              &graph_tensor(graph, op->out[0])->shape));
+    }
+    graph_destroy(graph);
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    char *canonical = network_format(network, NULL);
+    ck_assert_msg(strstr(canonical, activations[_i].canonical) != NULL, "%s", canonical);
+    check_again(network, &images);
+    free(canonical);
     network_destroy(network);
 }
 END_TEST
@@ -653,6 +709,8 @@ int main(void)
     tcase_add_loop_test(t, parameters_begin_as_their_rule_says, 0, (int)MS_ARRAY_SIZE(rules));
     tcase_add_test(t, a_bias_begins_as_its_weight_does);
     tcase_add_test(t, defaults_are_those_of_the_manual);
+    tcase_add_loop_test(t, activations_are_the_op_of_their_name, 0,
+                        (int)MS_ARRAY_SIZE(activations));
     tcase_add_loop_test(t, refusals_say_where_and_what, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_test(t, a_list_that_grows_without_end_is_refused);
     tcase_add_test(t, a_name_that_files_cannot_hold_is_refused);
