@@ -1,4 +1,4 @@
-/* exact.h - exp and log whose bits depend on no C library and no instruction set
+/* exact.h - exp, log, powers and cos whose bits depend on no C library and no instruction set
  *
  * libm picks variants by CPU (with and without fused multiply-add) that may differ in the last bit,
  * and replicas on different machines must stay bit-identical. Only + - * / and exact scaling here,
@@ -7,6 +7,7 @@
 #define MS_EXACT_H
 
 #include <math.h>
+#include <stdint.h>
 
 /* e^x. x = k ln 2 + r, |r| <= ln 2 / 2, Taylor's series of e^r: r^15 / 15! < 1e-19. */
 static inline double ms_exact_exp(double x)
@@ -50,6 +51,41 @@ static inline double ms_exact_log(double x)
         sum = sum * s2 + 1.0 / i;
     }
     return k * 1.90821492927058770002e-10 + 2 * s * sum + k * 6.93147180369123816490e-01;
+}
+
+/* base^n, by squaring. */
+static inline double ms_exact_power(double base, uint64_t n)
+{
+    double result = 1.0;
+    for (; n > 0; n >>= 1) {
+        result = (n & 1) != 0 ? result * base : result;
+        base *= base;
+    }
+    return result;
+}
+
+/* x^y for x in [0, 1] and y > 0: whole y by squaring, others by e^(y ln x), whose error grows with
+ * y |ln x|: about 1e-13 relative where that is 700. */
+static inline double ms_exact_share_power(double x, double y)
+{
+    if (y == floor(y) && y <= 1e6) {
+        return ms_exact_power(x, (uint64_t)y);
+    }
+    return x <= 0 ? 0 : x >= 1 ? 1 : ms_exact_exp(y * ms_exact_log(x));
+}
+
+/* cos(pi x) for x in [0, 1]; exact at 0, 1/2 and 1. By the series of the cosine near the ends, and
+ * of the sine in the middle, of at most pi / 4: the first terms left out, x^20 / 20! and x^21 /
+ * 21!, are less than 1e-20. */
+static inline double ms_exact_cos_pi(double x)
+{
+    const int is_sine = x > 0.25 && x < 0.75;
+    const double angle = 3.14159265358979323846 * (is_sine ? 0.5 - x : x <= 0.25 ? x : 1.0 - x);
+    double sum = 1.0;
+    for (int n = 18 + is_sine; n > 1; n -= 2) {
+        sum = 1.0 - sum * (angle * angle) / (n * (n - 1));
+    }
+    return is_sine ? angle * sum : x <= 0.25 ? sum : -sum;
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "libworker/train/optimizer.h"
 
 #include "libworker/kernel/kernel.h"
+#include "proto/exact.h"
 #include "proto/macros.h"
 
 #include <assert.h>
@@ -28,23 +29,11 @@ static void apply_momentum(const struct job_optimizer *o, uint64_t step, float s
     kernel_momentum(r->weights, r->slots[0], r->grads, r->count, &update);
 }
 
-/* base^n by squaring: the C library's pow has several forms, with and without fused multiply-add,
- * which differ in the last bit from one CPU to the other. */
-static double power(double base, uint64_t n)
-{
-    double result = 1.0;
-    for (; n > 0; n >>= 1) {
-        result = (n & 1) != 0 ? result * base : result;
-        base *= base;
-    }
-    return result;
-}
-
 static void apply_adam(const struct job_optimizer *o, uint64_t step, float scale,
                        const struct optimizer_range *r)
 {
-    double rate =
-        o->learning_rate * sqrt(1.0 - power(o->beta2, step)) / (1.0 - power(o->beta1, step));
+    double rate = o->learning_rate * sqrt(1.0 - ms_exact_power(o->beta2, step)) /
+                  (1.0 - ms_exact_power(o->beta1, step));
     const struct kernel_update update = {.scale = scale,
                                          .lr = (float)rate,
                                          .decay = r->weight_decay,
