@@ -15,15 +15,17 @@
 #include <stdint.h>
 
 enum job_loss { JOB_LOSS_SOFTMAX_CE, JOB_LOSS_MSE };
-enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM };
+enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM, JOB_ADAMW };
 enum job_mode { JOB_DATA_PARALLEL, JOB_STAND_ALONE };
 enum job_precision { JOB_FP32 };
 
 struct job_optimizer {
     enum job_optimizer_kind kind;
     double learning_rate;
-    double momentum;              /* momentum */
-    double beta1, beta2, epsilon; /* adam: 0.9, 0.999, 1e-8 */
+    double momentum; /* momentum */
+    int nesterov;
+    double beta1, beta2, epsilon; /* adam, adamw: 0.9, 0.999, 1e-8 */
+    double weight_decay;          /* a part of the gradient; adamw: of the step */
 };
 
 struct job {

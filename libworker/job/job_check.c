@@ -156,6 +156,15 @@ static int check_evaluate(const struct job *job, const struct tree_node *tree, s
     return rc < 0 ? rc : check_evaluate_shape(job, tree, err);
 }
 
+static int check_nesterov(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    return job->optimizer.nesterov && job->optimizer.momentum == 0
+               ? tree_fail(node_at(tree, "optimizer.nesterov"), err,
+                           "optimizer.nesterov: true wants a momentum above 0; give "
+                           "optimizer.momentum, or false")
+               : MS_OK;
+}
+
 static int check_files(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     const char *dot = strrchr(job->initial_weights, '.');
@@ -287,6 +296,9 @@ int job_check(const struct job *job, const struct tree_node *tree, const char *b
     }
     if (rc == MS_OK && job->has_evaluate) {
         rc = check_evaluate(job, tree, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_nesterov(job, tree, err);
     }
     return rc < 0 ? rc : check_network(job, tree, base_dir, err);
 }

@@ -15,7 +15,7 @@ static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
 static const char *const data_kinds[] = {"cifar10", "mnist", "nonlinear", "shapes", NULL};
 static const char *const usages[] = {"train", "test", "all", NULL};
 static const char *const losses[] = {"softmax_cross_entropy", "mse", NULL};
-static const char *const optimizers[] = {"sgd", "momentum", "adam", NULL};
+static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
 static const char *const modes[] = {"data_parallel", "stand_alone", NULL};
 static const char *const modes_later[] = {"semi_auto_parallel",
                                           "auto_parallel",
@@ -33,6 +33,7 @@ enum {
     FILES = 1U << DATA_CIFAR10 | 1U << DATA_MNIST,
     GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES,
     DRAWN = 1U << DATA_SHAPES,
+    ADAMS = 1U << JOB_ADAM | 1U << JOB_ADAMW,
 };
 
 /* The keys of a data set, which stand at two places. */
@@ -197,7 +198,7 @@ static const struct field job_rows[] = {
      .builtin = "0.9",
      .when_key = "optimizer.kind",
      .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = 1U << JOB_ADAM,
+     .when_mask = ADAMS,
      .help = "decay of the mean gradient"},
     {.key = "optimizer.beta2",
      .type = FIELD_REAL,
@@ -207,7 +208,7 @@ static const struct field job_rows[] = {
      .builtin = "0.999",
      .when_key = "optimizer.kind",
      .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = 1U << JOB_ADAM,
+     .when_mask = ADAMS,
      .help = "decay of the mean squared gradient"},
     {.key = "optimizer.epsilon",
      .type = FIELD_REAL,
@@ -218,8 +219,25 @@ static const struct field job_rows[] = {
      .builtin = "1e-8",
      .when_key = "optimizer.kind",
      .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = 1U << JOB_ADAM,
+     .when_mask = ADAMS,
      .help = "keeps the division defined"},
+    {.key = "optimizer.nesterov",
+     .type = FIELD_BOOL,
+     .flags = FIELD_ADDED,
+     .offset = IN_JOB(optimizer.nesterov),
+     .builtin = "false",
+     .when_key = "optimizer.kind",
+     .when_offset = IN_JOB(optimizer.kind),
+     .when_mask = 1U << JOB_MOMENTUM,
+     .help = "step along the gradient that the velocity leads to"},
+    {.key = "optimizer.weight_decay",
+     .type = FIELD_REAL,
+     .flags = FIELD_ADDED,
+     .offset = IN_JOB(optimizer.weight_decay),
+     .min = 0,
+     .max = 1000,
+     .builtin = "0",
+     .help = "pulls all parameters towards zero"},
     {.key = "parallel", .type = FIELD_SECTION, .help = "how the workers share it"},
     {.key = "parallel.mode",
      .type = FIELD_ENUM,

@@ -54,9 +54,10 @@ void kernel_max_tree(float *dst, const float *const *srcs, int n, size_t count);
 struct kernel_update {
     float scale; /* what turns a sum of gradients into the gradient */
     float lr;
-    float decay;                 /* of weights; 0: none, and none of its arithmetic */
-    float momentum;              /* kernel_momentum */
-    float beta1, beta2, epsilon; /* kernel_adam */
+    float decay;    /* of weights; 0: none, and none of its arithmetic */
+    float momentum; /* kernel_momentum */
+    int nesterov;
+    float beta1, beta2, epsilon; /* kernel_adam, kernel_adamw */
 };
 
 /* g = grads[i] * scale + decay * w. Formulas: MindSpore's SGD, Momentum and Adam, whose weight
@@ -64,7 +65,7 @@ struct kernel_update {
 
 /* w -= lr g */
 void kernel_sgd(float *weights, const float *grads, size_t count, const struct kernel_update *u);
-/* v = momentum v + g; w -= lr v */
+/* v = momentum v + g; w -= lr v; nesterov: w -= lr (g + momentum v), as PyTorch and MindSpore */
 void kernel_momentum(float *weights, float *velocity, const float *grads, size_t count,
                      const struct kernel_update *u);
 /* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr m / (sqrt(v) + epsilon).
@@ -72,6 +73,12 @@ void kernel_momentum(float *weights, float *velocity, const float *grads, size_t
  */
 void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count,
                  const struct kernel_update *u);
+/* g = grads[i] * scale; m and v as kernel_adam; w -= decay w + lr m / (sqrt(v) + epsilon). decay is
+ * what goes in this step, the learning rate times the weight decay: that is decoupled from the
+ * gradient (Loshchilov and Hutter, 2019). Sums it up before it subtracts: of a large weight a small
+ * part would be rounded away. */
+void kernel_adamw(float *weights, float *m, float *v, const float *grads, size_t count,
+                  const struct kernel_update *u);
 
 /* ---- batch normalisation on blocked layouts ---- */
 

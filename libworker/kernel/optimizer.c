@@ -1,4 +1,4 @@
-/* optimizer.c - SGD, momentum and Adam: one pass over flat buffers
+/* optimizer.c - SGD, momentum, Adam and AdamW: one pass over flat buffers
  *
  * Without weight decay its product is left out: 0 * w is no 0 where w is infinite, and a sum with
  * it may turn the sign of a zero. */
@@ -33,14 +33,14 @@ void kernel_sgd(float *weights, const float *grads, size_t count, const struct k
 }
 
 INLINE void momentum(float *weights, float *velocity, const float *grads, size_t count,
-                     const struct kernel_update update, int has_decay)
+                     const struct kernel_update update, int has_decay, int is_nesterov)
 {
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
         float g = gradient(grads[i], weights[i], &update, has_decay);
         float v = update.momentum * velocity[i] + g;
         velocity[i] = v;
-        weights[i] -= update.lr * v;
+        weights[i] -= update.lr * (is_nesterov ? g + update.momentum * v : v);
     }
 }
 
@@ -48,26 +48,30 @@ KERNEL_CLONES
 void kernel_momentum(float *weights, float *velocity, const float *grads, size_t count,
                      const struct kernel_update *u)
 {
-    if (u->decay == 0.0F) {
-        momentum(weights, velocity, grads, count, *u, 0);
+    const int has_decay = u->decay != 0.0F;
+    if (u->nesterov) {
+        momentum(weights, velocity, grads, count, *u, has_decay, 1);
+    } else if (has_decay) {
+        momentum(weights, velocity, grads, count, *u, 1, 0);
     } else {
-        momentum(weights, velocity, grads, count, *u, 1);
+        momentum(weights, velocity, grads, count, *u, 0, 0);
     }
 }
 
 INLINE void adam(float *weights, float *m, float *v, const float *grads, size_t count,
-                 const struct kernel_update update, int has_decay)
+                 const struct kernel_update update, int has_decay, int is_decoupled)
 {
     const float rest1 = 1.0F - update.beta1;
     const float rest2 = 1.0F - update.beta2;
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
-        float g = gradient(grads[i], weights[i], &update, has_decay);
+        float g = gradient(grads[i], weights[i], &update, has_decay && !is_decoupled);
         float mi = update.beta1 * m[i] + rest1 * g;
         float vi = update.beta2 * v[i] + rest2 * (g * g);
         m[i] = mi;
         v[i] = vi;
-        weights[i] -= update.lr * mi / (sqrtf(vi) + update.epsilon);
+        float change = update.lr * mi / (sqrtf(vi) + update.epsilon);
+        weights[i] -= has_decay && is_decoupled ? update.decay * weights[i] + change : change;
     }
 }
 
@@ -76,8 +80,19 @@ void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t 
                  const struct kernel_update *u)
 {
     if (u->decay == 0.0F) {
-        adam(weights, m, v, grads, count, *u, 0);
+        adam(weights, m, v, grads, count, *u, 0, 0);
     } else {
-        adam(weights, m, v, grads, count, *u, 1);
+        adam(weights, m, v, grads, count, *u, 1, 0);
+    }
+}
+
+KERNEL_CLONES
+void kernel_adamw(float *weights, float *m, float *v, const float *grads, size_t count,
+                  const struct kernel_update *u)
+{
+    if (u->decay == 0.0F) {
+        adam(weights, m, v, grads, count, *u, 0, 1);
+    } else {
+        adam(weights, m, v, grads, count, *u, 1, 1);
     }
 }

@@ -34,8 +34,8 @@ enum {
     FIELD_REQUIRED = 1, /* an error where it is missing */
     FIELD_OPTIONAL = 2, /* may be missing or null, which is a value of its own: none */
     FIELD_ABOVE = 4,    /* FIELD_REAL, FIELD_REALS: min itself is not allowed */
-    FIELD_ADDED =
-        8, /* FIELD_OPTIONAL: not written where there is none, for older releases refuse it */
+    FIELD_ADDED = 8, /* not written where there is none (FIELD_OPTIONAL), or it is 0 or false, its
+                        default: older releases refuse it */
 };
 
 struct field;

@@ -2,6 +2,7 @@
 #include "libworker/schema/field.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 json_t *list_append(json_t *list, json_t *value)
@@ -99,6 +100,13 @@ static json_t *format_section(const struct field *row, const void *base)
     return is_off ? json_null() : json_object();
 }
 
+/* A zero with a sign is one that somebody wrote. */
+static int is_none(const json_t *value)
+{
+    return json_is_null(value) || json_is_false(value) ||
+           (json_is_real(value) && json_real_value(value) == 0 && !signbit(json_real_value(value)));
+}
+
 json_t *table_write(const struct field_table *table, const void *base)
 {
     json_t *root = json_object();
@@ -111,7 +119,8 @@ json_t *table_write(const struct field_table *table, const void *base)
         }
         json_t *value =
             row->type == FIELD_SECTION ? format_section(row, base) : format_value(row, base);
-        if (json_is_null(value) && (row->flags & FIELD_ADDED) != 0) {
+        if ((row->flags & FIELD_ADDED) != 0 && is_none(value)) {
+            json_decref(value);
             continue;
         }
         if (json_object_set_new(object, word, value) != 0) {

@@ -1,4 +1,4 @@
-/* optimizer.c - SGD, Momentum, Adam over the flat buffers of a plan */
+/* optimizer.c - SGD, Momentum, Adam, AdamW over the flat buffers of a plan */
 #include "libworker/train/optimizer.h"
 
 #include "libworker/kernel/kernel.h"
@@ -24,7 +24,8 @@ static void apply_momentum(const struct job_optimizer *o, uint64_t step, float s
     const struct kernel_update update = {.scale = scale,
                                          .lr = (float)o->learning_rate,
                                          .decay = r->weight_decay,
-                                         .momentum = (float)o->momentum};
+                                         .momentum = (float)o->momentum,
+                                         .nesterov = o->nesterov};
     (void)step;
     kernel_momentum(r->weights, r->slots[0], r->grads, r->count, &update);
 }
@@ -43,6 +44,22 @@ static void apply_adam(const struct job_optimizer *o, uint64_t step, float scale
     kernel_adam(r->weights, r->slots[0], r->slots[1], r->grads, r->count, &update);
 }
 
+/* PyTorch's: epsilon joins the root of the corrected v, and not of v as in adam. */
+static void apply_adamw(const struct job_optimizer *o, uint64_t step, float scale,
+                        const struct optimizer_range *r)
+{
+    const double root = sqrt(1.0 - ms_exact_power(o->beta2, step));
+    const double rate = o->learning_rate * root / (1.0 - ms_exact_power(o->beta1, step));
+    const struct kernel_update update = {.scale = scale,
+                                         .lr = (float)rate,
+                                         .decay =
+                                             (float)(o->learning_rate * (double)r->weight_decay),
+                                         .beta1 = (float)o->beta1,
+                                         .beta2 = (float)o->beta2,
+                                         .epsilon = (float)(o->epsilon * root)};
+    kernel_adamw(r->weights, r->slots[0], r->slots[1], r->grads, r->count, &update);
+}
+
 static const struct {
     const char *name;
     int n_slots;
@@ -51,6 +68,7 @@ static const struct {
     [JOB_SGD] = {"sgd", 0, {"", ""}},
     [JOB_MOMENTUM] = {"momentum", 1, {"moments", ""}},
     [JOB_ADAM] = {"adam", 2, {"moment1", "moment2"}},
+    [JOB_ADAMW] = {"adamw", 2, {"moment1", "moment2"}},
 };
 
 static const struct row {
@@ -62,6 +80,7 @@ static const struct row {
     {JOB_SGD, MS_F32, MS_F32, apply_sgd},
     {JOB_MOMENTUM, MS_F32, MS_F32, apply_momentum},
     {JOB_ADAM, MS_F32, MS_F32, apply_adam},
+    {JOB_ADAMW, MS_F32, MS_F32, apply_adamw},
 };
 
 /* NULL: there is none. */

@@ -1,4 +1,4 @@
-/* optimizer.h - SGD, Momentum, Adam over the flat buffers of a plan
+/* optimizer.h - SGD, Momentum, Adam, AdamW over the flat buffers of a plan
  *
  * One pass over ranges of weights, slots and summed gradients; communicates nothing and cannot fail
  * half-way. Formulas: kernel/kernel.h. */
@@ -33,12 +33,15 @@ struct optimizer_range {
     void *slots[OPTIMIZER_SLOTS_MAX]; /* of weights_dtype */
     const void *grads;                /* sums over ranks */
     size_t count;
-    float weight_decay; /* times the weight, added to its gradient; 0: none, to the bit */
+    /* times the weight, added to its gradient (adamw: to its step, times the learning rate); 0:
+     * none, to the bit */
+    float weight_decay;
 };
 
-/* step: 1 for the first; scale: what turns a sum over ranks into the gradient. The team of threads
- * shares the range, whose bits do not depend on how many there are. Denormals are flushed to zero:
- * a velocity that decays would stay one for ever. */
+/* step: 1 for the first, scale: what turns a
+ * sum over ranks into the gradient. The team of threads shares the range, whose bits do not depend
+ * on how many there are. Denormals are flushed to zero: a velocity that decays would stay one for
+ * ever. */
 void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
                      const struct optimizer_range *range, int threads);
 

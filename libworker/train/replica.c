@@ -529,6 +529,7 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
         plan_commit_stats(use_for(replica, batch->rows)->plan, results[0], mean, replica->moving);
     }
     float scale = replica->job->gradients_mean ? mean : 1.0F;
+    const struct job_optimizer *optimizer = &replica->job->optimizer;
     char *weights = weights_to_write(replica);
     int rc = 0;
     for (int b = first; b < sizes->n_buckets; b++) {
@@ -539,11 +540,12 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
                                         .grads_dtype = sizes->exchange_dtype,
                                         .weights = weights + bytes_at,
                                         .grads = results[b],
-                                        .count = bucket.count};
+                                        .count = bucket.count,
+                                        .weight_decay = (float)optimizer->weight_decay};
         for (int s = 0; s < replica->n_slots; s++) {
             range.slots[s] = (char *)replica->slots[s] + bytes_at;
         }
-        optimizer_apply(&replica->job->optimizer, step, scale, &range, replica->spec->threads);
+        optimizer_apply(optimizer, step, scale, &range, replica->spec->threads);
         /* the bucket is in a cache still; what fails is made, or fails, before the next run */
         rc |= plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, at, bucket.count, NULL);
     }

@@ -176,6 +176,19 @@ START_TEST(numbers_as_targets_mean_mse)
 }
 END_TEST
 
+START_TEST(defaults_of_an_optimizer_are_filled_in)
+{
+    struct job job;
+
+    ck_ms_ok(parse_set(minimal, "optimizer.kind=adamw", &job, err));
+    ck_assert_int_eq(job.optimizer.kind, JOB_ADAMW);
+    ck_assert_double_eq(job.optimizer.beta2, 0.999);
+    ck_assert_double_eq(job.optimizer.weight_decay, 0);
+    ck_ms_ok(parse(with_images, &job, err));
+    ck_assert_int_eq(job.optimizer.nesterov, 0);
+}
+END_TEST
+
 START_TEST(transforms_are_read_in_order_with_mindspore_s_short_forms)
 {
     struct job job;
@@ -330,6 +343,45 @@ START_TEST(generators_and_adam_read_back_equal)
                    &job, err));
 
     check_round_trip(&job);
+}
+END_TEST
+
+static const char *const optimizers[] = {
+    "{kind: momentum, learning_rate: 0.1, nesterov: true, weight_decay: 1e-4}",
+    "{kind: sgd, learning_rate: 0.1, weight_decay: -0.0}",
+    "{kind: adamw, learning_rate: 0.1, weight_decay: 0.01}",
+};
+
+START_TEST(optimizers_read_back_equal)
+{
+    struct job job;
+    char set[256];
+    snprintf(set, sizeof(set), "optimizer=%s", optimizers[_i]);
+    ck_ms_ok(parse_set(minimal, set, &job, err));
+    check_round_trip(&job);
+}
+END_TEST
+
+/* Checkpoints and older releases know no key that was added since. */
+START_TEST(keys_that_were_added_are_written_where_they_are_given)
+{
+    struct job job;
+    ck_ms_ok(parse_set(minimal,
+                       "optimizer={kind: momentum, learning_rate: 0.5, momentum: 0.5, nesterov: "
+                       "false, weight_decay: 0}",
+                       &job, err));
+    char *text = job_format(&job, NULL);
+    ck_assert_ptr_nonnull(strstr(
+        text, "\"optimizer\":{\"kind\":\"momentum\",\"learning_rate\":0.5,\"momentum\":0.5},"));
+    free(text);
+    ck_ms_ok(parse_set(minimal,
+                       "optimizer={kind: momentum, learning_rate: 0.5, momentum: 0.5, nesterov: "
+                       "true, weight_decay: 0.25}",
+                       &job, err));
+    text = job_format(&job, NULL);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\"momentum\":0.5,\"nesterov\":true,\"weight_decay\":0.25},"));
+    free(text);
 }
 END_TEST
 
@@ -579,6 +631,31 @@ START_TEST(what_is_wrong_is_refused_with_its_place)
     struct job job;
     ck_ms_fails(parse_more(refused[_i].more, &job, err), MS_E_INVALID, refused[_i].part);
     ck_ms_fails(parse_more(refused[_i].more, &job, err), MS_E_INVALID, "job.yaml:");
+}
+END_TEST
+
+/* With a rate of 0.1. */
+static const struct {
+    const char *optimizer, *part;
+} refused_optimizers[] = {
+    {"weight_decay: -1", "optimizer.weight_decay: '-1' is out of range; give a number from 0 to"},
+    {"nesterov: true, kind: sgd", "optimizer.nesterov has no meaning with optimizer.kind: sgd"},
+    {"nesterov: true, momentum: 0",
+     "job.yaml:6:59: optimizer.nesterov: true wants a momentum above 0; give optimizer.momentum"},
+};
+
+START_TEST(what_is_wrong_with_an_optimizer_is_refused_with_its_place)
+{
+    struct job job;
+    char text[1024];
+    const char *kind =
+        strstr(refused_optimizers[_i].optimizer, "kind: sgd") == NULL ? "kind: momentum, " : "";
+    snprintf(text, sizeof(text),
+             "network: mnist\ndataset: {kind: mnist, path: /data/mnist}\nepochs: 4\nsteps: 50\n"
+             "loss: softmax_cross_entropy\noptimizer: {%slearning_rate: 0.1, %s}\n",
+             kind, refused_optimizers[_i].optimizer);
+    ck_ms_fails(parse(text, &job, err), MS_E_INVALID, refused_optimizers[_i].part);
+    ck_ms_fails(parse(text, &job, err), MS_E_INVALID, "job.yaml:6:");
 }
 END_TEST
 
@@ -1056,6 +1133,7 @@ int main(void)
     tcase_add_test(tc, inputs_that_are_not_there_are_named_with_their_key);
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
     tcase_add_test(tc, numbers_as_targets_mean_mse);
+    tcase_add_test(tc, defaults_of_an_optimizer_are_filled_in);
     tcase_add_test(tc, transforms_are_read_in_order_with_mindspore_s_short_forms);
     tcase_add_test(tc, relative_paths_start_at_the_job_s_folder);
     tcase_add_test(tc, workers_of_the_command_line_beat_the_file);
@@ -1064,10 +1142,14 @@ int main(void)
     tcase_add_loop_test(tc, what_was_formatted_reads_back_equal, 0,
                         (int)MS_ARRAY_SIZE(round_trips));
     tcase_add_test(tc, generators_and_adam_read_back_equal);
+    tcase_add_loop_test(tc, optimizers_read_back_equal, 0, (int)MS_ARRAY_SIZE(optimizers));
+    tcase_add_test(tc, keys_that_were_added_are_written_where_they_are_given);
     tcase_add_test(tc, canonical_json_is_sorted_and_whole);
     tcase_add_test(tc, an_override_replaces_a_value_or_makes_its_section);
     tcase_add_test(tc, later_overrides_win);
     tcase_add_loop_test(tc, a_bad_override_is_named, 0, (int)MS_ARRAY_SIZE(bad_sets));
+    tcase_add_loop_test(tc, what_is_wrong_with_an_optimizer_is_refused_with_its_place, 0,
+                        (int)MS_ARRAY_SIZE(refused_optimizers));
     tcase_add_test(tc, no_bytes_at_all_are_an_empty_file);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(refused));

@@ -334,6 +334,27 @@ START_TEST(optimizers_have_the_same_bits_everywhere)
 }
 END_TEST
 
+START_TEST(optimizers_with_decay_have_the_same_bits_everywhere)
+{
+    uint64_t hash = 0;
+    const struct kernel_update nesterov = {
+        .scale = 0.125F, .lr = 0.01F, .momentum = 0.9F, .nesterov = 1, .decay = 0.05F};
+    const struct kernel_update adamw = {.scale = 0.125F,
+                                        .lr = 0.001F,
+                                        .decay = 0.02F,
+                                        .beta1 = 0.9F,
+                                        .beta2 = 0.999F,
+                                        .epsilon = 1e-8F};
+    kernel_sgd(a, b, COUNT, &nesterov);
+    hash = digest(hash, a, sizeof(a));
+    kernel_momentum(a, c, b, COUNT, &nesterov);
+    hash = digest(digest(hash, a, sizeof(a)), c, sizeof(c));
+    kernel_adamw(a, c, d, b, COUNT, &adamw);
+    hash = digest(digest(digest(hash, a, sizeof(a)), c, sizeof(c)), d, sizeof(d));
+    ck_digest(hash, 0x78ca1a763b45910f);
+}
+END_TEST
+
 START_TEST(losses_have_the_same_bits_everywhere)
 {
     int32_t labels[CHANNELS];
@@ -473,6 +494,7 @@ int main(void)
     tcase_add_test(tc, scratch_is_a_tenth_of_the_tensor_or_little);
     tcase_add_test(tc, sums_have_the_same_bits_everywhere);
     tcase_add_test(tc, optimizers_have_the_same_bits_everywhere);
+    tcase_add_test(tc, optimizers_with_decay_have_the_same_bits_everywhere);
     tcase_add_test(tc, losses_have_the_same_bits_everywhere);
     tcase_add_test(tc, cross_entropy_has_the_bits_of_the_serial_algorithm);
     tcase_add_loop_test(tc, lanes_have_the_bits_of_exact_exp_and_log, 0, EXACT_LANES_FUSED_512 + 1);

@@ -90,6 +90,61 @@ START_TEST(adam_follows_kingma_and_ba)
 }
 END_TEST
 
+/* v = momentum v + g; w -= lr (g + momentum v): PyTorch's SGD with nesterov. */
+START_TEST(nesterov_looks_one_velocity_ahead)
+{
+    struct kernel_update update = momentum_update;
+    update.nesterov = 1;
+    update.decay = _i == 0 ? 0.0F : 0.05F;
+    for (int step = 0; step < 3; step++) {
+        kernel_momentum(w, m, g, COUNT, &update);
+        for (int i = 0; i < COUNT; i++) {
+            double grad = (double)g[i] * 0.125 + (double)update.decay * dw[i];
+            dm[i] = 0.9 * dm[i] + grad;
+            dw[i] -= 0.01 * (grad + 0.9 * dm[i]);
+        }
+    }
+    ck_close(w, dw);
+    ck_close(m, dm);
+}
+END_TEST
+
+START_TEST(adamw_takes_its_decay_from_the_weight_alone)
+{
+    for (int step = 1; step <= 3; step++) {
+        double lr_t = 0.001 * sqrt(1 - pow(0.999, step)) / (1 - pow(0.9, step));
+        struct kernel_update update = adam_update(step);
+        update.decay = 0.02F; /* of the weight, in this step */
+        kernel_adamw(w, m, v, g, COUNT, &update);
+        for (int i = 0; i < COUNT; i++) {
+            double grad = (double)g[i] * 0.125;
+            dm[i] = 0.9 * dm[i] + 0.1 * grad;
+            dv[i] = 0.999 * dv[i] + 0.001 * grad * grad;
+            dw[i] = dw[i] * (1 - 0.02) - lr_t * dm[i] / (sqrt(dv[i]) + 1e-8);
+        }
+    }
+    ck_close(w, dw);
+    ck_close(m, dm);
+    ck_close(v, dv);
+}
+END_TEST
+
+START_TEST(adamw_without_decay_is_adam_to_the_bit)
+{
+    static float other[COUNT + 1], slot1[COUNT + 1], slot2[COUNT + 1];
+    const struct kernel_update update = adam_update(1);
+    w[0] = INFINITY;
+    memcpy(other, w, sizeof(other));
+    memcpy(slot1, m, sizeof(slot1));
+    memcpy(slot2, v, sizeof(slot2));
+    kernel_adam(other, slot1, slot2, g, COUNT, &update);
+    kernel_adamw(w, m, v, g, COUNT, &update);
+    ck_assert_mem_eq(w, other, sizeof(w));
+    ck_assert_mem_eq(m, slot1, sizeof(m));
+    ck_assert_mem_eq(v, slot2, sizeof(v));
+}
+END_TEST
+
 /* Padding of kernel layouts: zero weight, zero gradient, zero slots. */
 START_TEST(zero_stays_zero)
 {
@@ -100,6 +155,9 @@ START_TEST(zero_stays_zero)
     kernel_sgd(zero, none, 64, &update);
     kernel_momentum(zero, slot1, none, 64, &update);
     kernel_adam(zero, slot1, slot2, none, 64, &adam);
+    kernel_adamw(zero, slot1, slot2, none, 64, &adam);
+    update.nesterov = 1;
+    kernel_momentum(zero, slot1, none, 64, &update);
     for (int i = 0; i < 64; i++) {
         ck_assert(zero[i] == 0.0F && slot1[i] == 0.0F && slot2[i] == 0.0F);
     }
@@ -112,7 +170,7 @@ static void serial(float *weights, float *slot, const float *grads, const struct
     for (int i = 0; i < COUNT; i++) {
         float grad = grads[i] * u->scale + u->decay * weights[i];
         slot[i] = u->momentum * slot[i] + grad;
-        weights[i] -= u->lr * slot[i];
+        weights[i] -= u->lr * (u->nesterov ? grad + u->momentum * slot[i] : slot[i]);
     }
 }
 
@@ -124,6 +182,18 @@ static void serial_adam(float *weights, float *slot1, float *slot2, const float 
         slot1[i] = u->beta1 * slot1[i] + (1.0F - u->beta1) * grad;
         slot2[i] = u->beta2 * slot2[i] + (1.0F - u->beta2) * (grad * grad);
         weights[i] -= u->lr * slot1[i] / (sqrtf(slot2[i]) + u->epsilon);
+    }
+}
+
+static void serial_adamw(float *weights, float *slot1, float *slot2, const float *grads,
+                         const struct kernel_update *u)
+{
+    for (int i = 0; i < COUNT; i++) {
+        float grad = grads[i] * u->scale;
+        slot1[i] = u->beta1 * slot1[i] + (1.0F - u->beta1) * grad;
+        slot2[i] = u->beta2 * slot2[i] + (1.0F - u->beta2) * (grad * grad);
+        float change = u->lr * slot1[i] / (sqrtf(slot2[i]) + u->epsilon);
+        weights[i] -= u->decay * weights[i] + change;
     }
 }
 
@@ -153,6 +223,10 @@ START_TEST(weight_decay_joins_the_gradient_to_the_bit)
         kernel_sgd(w, g, COUNT, &sgd);
         serial(want, none, g, &sgd);
         ck_assert_mem_eq(w, want, sizeof(w));
+        kernel_adamw(w, m, v, g, COUNT, &adam);
+        serial_adamw(want, slot1, slot2, g, &adam);
+        ck_assert_mem_eq(w, want, sizeof(w));
+        update.nesterov = step % 2;
     }
     ck_assert_float_ne(w[0], (float)dw[0]);
 }
@@ -179,6 +253,9 @@ int main(void)
     tcase_add_test(tc, sgd_subtracts_the_scaled_gradient);
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_test(tc, adam_follows_kingma_and_ba);
+    tcase_add_loop_test(tc, nesterov_looks_one_velocity_ahead, 0, 2);
+    tcase_add_test(tc, adamw_takes_its_decay_from_the_weight_alone);
+    tcase_add_test(tc, adamw_without_decay_is_adam_to_the_bit);
     tcase_add_loop_test(tc, zero_stays_zero, 0, 2);
     tcase_add_test(tc, weight_decay_joins_the_gradient_to_the_bit);
     tcase_add_test(tc, no_weight_decay_leaves_infinity_and_the_sign_of_zero_alone);

@@ -42,7 +42,7 @@ END_TEST
 START_TEST(types_without_a_kernel_are_refused)
 {
     static const struct job_optimizer optimizers[] = {
-        {.kind = JOB_SGD}, {.kind = JOB_MOMENTUM}, {.kind = JOB_ADAM}};
+        {.kind = JOB_SGD}, {.kind = JOB_MOMENTUM}, {.kind = JOB_ADAM}, {.kind = JOB_ADAMW}};
     for (size_t i = 0; i < MS_ARRAY_SIZE(optimizers); i++) {
         ck_ms_ok(optimizer_check(&optimizers[i], MS_F32, MS_F32, err));
         ck_ms_fails(optimizer_check(&optimizers[i], MS_BF16, MS_F32, err), MS_E_UNSUPPORTED,
@@ -114,17 +114,65 @@ START_TEST(adam_corrects_its_bias_by_the_step)
 }
 END_TEST
 
+/* PyTorch's AdamW, as its manual has it: w -= lr decay w; m^ = m / (1 - b1^t), v^ = v / (1 - b2^t);
+ * w -= lr m^ / (sqrt(v^) + epsilon). A large epsilon shows where it stands. */
+START_TEST(adamw_is_that_of_PyTorch)
+{
+    struct job_optimizer o = {
+        .kind = JOB_ADAMW, .learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 0.5};
+    static const uint64_t steps[] = {1, 2, 1000};
+    const double t = (double)steps[_i];
+    struct optimizer_range r = range();
+    r.weight_decay = 0.25F;
+
+    optimizer_apply(&o, steps[_i], 1.0F, &r, 1);
+
+    ck_assert_int_eq(optimizer_slots(&o), 2);
+    ck_assert_str_eq(optimizer_slot_name(&o, 1), "moment2");
+    for (int i = 0; i < N; i++) {
+        double g = (double)grads[i];
+        double m = 0.9 * 0.01 * (i % 5) + 0.1 * g;
+        double v = 0.999 * 0.02 * (i % 3) + 0.001 * g * g;
+        double w = 0.1 * i;
+        w -= 0.01 * 0.25 * w;
+        w -= 0.01 * (m / (1 - pow(0.9, t))) / (sqrt(v / (1 - pow(0.999, t))) + 0.5);
+        ck_assert_double_eq_tol((double)weights[i], w, 1e-6 * (1 + fabs(w)));
+    }
+}
+END_TEST
+
+START_TEST(nesterov_is_that_of_PyTorch)
+{
+    struct job_optimizer o = {
+        .kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9, .nesterov = 1};
+    struct optimizer_range r = range();
+    r.weight_decay = 0.5F;
+
+    optimizer_apply(&o, 1, 0.5F, &r, 1);
+
+    for (int i = 0; i < N; i++) {
+        double g = 0.5 * (double)grads[i] + 0.5 * 0.1 * i;
+        double v = 0.9 * 0.01 * (i % 5) + g;
+        ck_assert_double_eq_tol((double)slot0[i], v, 1e-6);
+        ck_assert_double_eq_tol((double)weights[i], 0.1 * i - 0.1 * (g + 0.9 * v), 1e-5);
+    }
+}
+END_TEST
+
 START_TEST(padding_of_zeros_stays_zero)
 {
     struct job_optimizer kinds[] = {
         {.kind = JOB_SGD, .learning_rate = 1},
         {.kind = JOB_MOMENTUM, .learning_rate = 1, .momentum = 0.9},
+        {.kind = JOB_MOMENTUM, .learning_rate = 1, .momentum = 0.9, .nesterov = 1},
+        {.kind = JOB_ADAMW, .learning_rate = 1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
         {.kind = JOB_ADAM, .learning_rate = 1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}};
     memset(weights, 0, sizeof(weights));
     memset(slot0, 0, sizeof(slot0));
     memset(slot1, 0, sizeof(slot1));
     memset(grads, 0, sizeof(grads));
     struct optimizer_range r = range();
+    r.weight_decay = 0.1F;
 
     for (size_t k = 0; k < MS_ARRAY_SIZE(kinds); k++) {
         optimizer_apply(&kinds[k], 1, 1.0F, &r, 1);
@@ -150,7 +198,9 @@ START_TEST(bits_do_not_depend_on_the_threads)
     static const struct job_optimizer optimizers[] = {
         {.kind = JOB_SGD, .learning_rate = 0.1},
         {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9},
-        {.kind = JOB_ADAM, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}};
+        {.kind = JOB_ADAM, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+        {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9, .nesterov = 1},
+        {.kind = JOB_ADAMW, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}};
     static const int teams[] = {1, 2, 3, 8};
     static float w[2][MANY], a[2][MANY], b[2][MANY], g[MANY];
     draw(g, 4);
@@ -161,6 +211,7 @@ START_TEST(bits_do_not_depend_on_the_threads)
         draw(b[one], 3);
         struct optimizer_range r = {
             .weights = w[one], .slots = {a[one], b[one]}, .grads = g, .count = MANY};
+        r.weight_decay = _i < 3 ? 0.0F : 0.01F;
         for (uint64_t step = 1; step <= 3; step++) {
             optimizer_apply(&optimizers[_i], step, 0.5F, &r, teams[t]);
         }
@@ -203,8 +254,10 @@ int main(void)
     tcase_add_test(tc, weight_decay_pulls_towards_zero_in_every_piece_of_the_range);
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_loop_test(tc, adam_corrects_its_bias_by_the_step, 0, 6);
+    tcase_add_loop_test(tc, adamw_is_that_of_PyTorch, 0, 3);
+    tcase_add_test(tc, nesterov_is_that_of_PyTorch);
     tcase_add_test(tc, padding_of_zeros_stays_zero);
-    tcase_add_loop_test(tc, bits_do_not_depend_on_the_threads, 0, 3);
+    tcase_add_loop_test(tc, bits_do_not_depend_on_the_threads, 0, 5);
     tcase_add_test(tc, what_is_too_small_becomes_zero);
     suite_add_tcase(suite, tc);
     return test_run(suite);
