@@ -243,6 +243,7 @@
 #define MS_LAYERS_MAX         10000       /* of a network, repeated ones each time */
 #define MS_NETWORK_MAX        (64U << 10) /* its canonical text: resnet50's has 7 KiB */
 #define MS_TRANSFORMS_MAX     16
+#define MS_MILESTONES_MAX     64 /* of a schedule: the field uses two to five */
 #define MS_IMAGE_SIDE_MAX     4096
 #define MS_IMAGE_CHANNEL_MAX  16
 

@@ -16,8 +16,35 @@
 
 enum job_loss { JOB_LOSS_SOFTMAX_CE, JOB_LOSS_MSE };
 enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM, JOB_ADAMW };
+enum job_schedule_kind {
+    JOB_CONSTANT,
+    JOB_STEP_DECAY,
+    JOB_MULTI_STEP,
+    JOB_EXPONENTIAL,
+    JOB_COSINE,
+    JOB_POLYNOMIAL,
+    JOB_ONE_CYCLE
+};
+enum job_schedule_unit { JOB_BY_STEP, JOB_BY_EPOCH };
 enum job_mode { JOB_DATA_PARALLEL, JOB_STAND_ALONE };
 enum job_precision { JOB_FP32 };
+
+/* How the learning rate changes; train/schedule.h has the formulas. */
+struct job_schedule {
+    enum job_schedule_kind kind;
+    enum job_schedule_unit by; /* what the whole numbers count */
+    int64_t warmup;            /* 0: none */
+    double warmup_from;        /* share of the rate with which it begins */
+    int64_t step_size;         /* step */
+    int n_milestones;          /* multi_step */
+    int64_t milestones[MS_MILESTONES_MAX];
+    double gamma;             /* step, multi_step, exponential */
+    int64_t length;           /* cosine, polynomial, one_cycle; 0: the job's */
+    double min_learning_rate; /* ... with which it ends */
+    double power;             /* polynomial */
+    double max_learning_rate; /* one_cycle */
+    double pct_start;
+};
 
 struct job_optimizer {
     enum job_optimizer_kind kind;
@@ -26,6 +53,8 @@ struct job_optimizer {
     int nesterov;
     double beta1, beta2, epsilon; /* adam, adamw: 0.9, 0.999, 1e-8 */
     double weight_decay;          /* a part of the gradient; adamw: of the step */
+    int has_schedule;             /* else learning_rate is that of all steps */
+    struct job_schedule schedule;
 };
 
 struct job {
@@ -93,6 +122,11 @@ int job_network_build(const struct job *job, const struct network *network,
  * memory; *ret_size without the NUL.
  */
 char *job_format(const struct job *job, size_t *ret_size);
+
+/* Optimizer steps of the whole job, with so many an epoch. */
+uint64_t job_total_steps(const struct job *job, int64_t steps_per_epoch);
+/* Does the length of its schedule follow from that of the job? */
+int job_schedule_is_as_long(const struct job *job);
 
 /* More than one worker in mode stand_alone: independent trainings, with a state each. */
 int job_is_split(const struct job *job);

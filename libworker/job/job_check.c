@@ -1,4 +1,5 @@
-/* job_check.c - what spans the keys of a job: loss and data, transforms and images, evaluation */
+/* job_check.c - what spans the keys of a job: loss and data, transforms and images, evaluation,
+ * schedule and length */
 #include "libworker/job/job_schema.h"
 #include "libworker/network/network.h"
 #include "libworker/schema/tree.h"
@@ -165,6 +166,91 @@ static int check_nesterov(const struct job *job, const struct tree_node *tree, s
                : MS_OK;
 }
 
+/* ---- the schedule ---- */
+
+#define SCHEDULE "optimizer.schedule"
+
+static int counts_its_kind(const struct job_schedule *schedule)
+{
+    return schedule->kind == JOB_STEP_DECAY || schedule->kind == JOB_MULTI_STEP ||
+           schedule->kind == JOB_EXPONENTIAL;
+}
+
+/* Some count steps, others epochs: a number that is taken for the other one trains, and badly. */
+static int check_given(const struct job_schedule *schedule, const struct tree_node *tree,
+                       struct ms_err *err)
+{
+    const struct tree_node *section = node_at(tree, SCHEDULE);
+    const int counts = counts_its_kind(schedule) || schedule->warmup > 0 || schedule->length > 0;
+    if (counts && !table_has(section, "by")) {
+        return tree_fail(section, err, SCHEDULE ".by is missing (%s); give step | epoch",
+                         counts_its_kind(schedule) ? "what the schedule counts"
+                                                   : "what warmup and length count");
+    }
+    if (schedule->kind == JOB_EXPONENTIAL && !table_has(section, "gamma")) {
+        return tree_fail(section, err,
+                         SCHEDULE ".gamma is missing (by what each step or epoch multiplies the "
+                                  "rate); give a number from 0 to 1");
+    }
+    return MS_OK;
+}
+
+static int check_warmup(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const struct job_schedule *schedule = &job->optimizer.schedule;
+    const struct tree_node *node = node_at(tree, SCHEDULE ".warmup");
+    const int by_epoch = schedule->by == JOB_BY_EPOCH;
+    const long long warmup = schedule->warmup;
+    const long long longest = by_epoch ? job->epochs : job->steps;
+    if (longest > 0 && warmup > longest) {
+        return tree_fail(node, err,
+                         SCHEDULE ".warmup: %lld %s, and the job has %lld; give 0 to %lld", warmup,
+                         by_epoch ? "epochs" : "steps", longest, longest);
+    }
+    if (schedule->length > 0 && schedule->length <= warmup) {
+        return tree_fail(node_at(tree, SCHEDULE ".length"), err,
+                         SCHEDULE ".length: %lld, and the warm-up is a part of it; give %lld or "
+                                  "more, or less warmup",
+                         (long long)schedule->length, warmup + 1);
+    }
+    if (schedule->n_milestones > 0 && schedule->milestones[0] <= warmup) {
+        return tree_fail(node_at(tree, SCHEDULE ".milestones"), err,
+                         SCHEDULE ".milestones: %lld lies within the warm-up, and they count from "
+                                  "the job's beginning; give %lld or more",
+                         (long long)schedule->milestones[0], warmup + 1);
+    }
+    return MS_OK;
+}
+
+static int check_rates(const struct job_optimizer *optimizer, const struct tree_node *tree,
+                       struct ms_err *err)
+{
+    const struct job_schedule *schedule = &optimizer->schedule;
+    const double rate = optimizer->learning_rate;
+    if (schedule->min_learning_rate > rate) {
+        return tree_fail(node_at(tree, SCHEDULE ".min_learning_rate"), err,
+                         SCHEDULE ".min_learning_rate: %g is more than optimizer.learning_rate; "
+                                  "give 0 to %g",
+                         schedule->min_learning_rate, rate);
+    }
+    if (schedule->kind == JOB_ONE_CYCLE && schedule->max_learning_rate < rate) {
+        return tree_fail(node_at(tree, SCHEDULE ".max_learning_rate"), err,
+                         SCHEDULE ".max_learning_rate: %g is less than optimizer.learning_rate, "
+                                  "from which it rises; give %g to 1000",
+                         schedule->max_learning_rate, rate);
+    }
+    return MS_OK;
+}
+
+static int check_schedule(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    int rc = job->optimizer.has_schedule ? check_given(&job->optimizer.schedule, tree, err) : MS_OK;
+    rc = rc < 0 ? rc : check_warmup(job, tree, err);
+    return rc < 0 ? rc : check_rates(&job->optimizer, tree, err);
+}
+
+/* ---- paths, ranks ---- */
+
 static int check_files(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     const char *dot = strrchr(job->initial_weights, '.');
@@ -299,6 +385,9 @@ int job_check(const struct job *job, const struct tree_node *tree, const char *b
     }
     if (rc == MS_OK) {
         rc = check_nesterov(job, tree, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_schedule(job, tree, err);
     }
     return rc < 0 ? rc : check_network(job, tree, base_dir, err);
 }

@@ -1,4 +1,5 @@
-/* job_own.c - the types of values that a job alone has: its network, where it writes, transforms */
+/* job_own.c - the types of values that a job alone has: its network, where it writes, transforms,
+ * milestones */
 #include "libworker/job/job_schema.h"
 
 #include "libworker/network/network.h"
@@ -257,4 +258,48 @@ const struct field_own job_transforms = {
     .legal = "a list of transforms",
     .read = read_transforms,
     .write = write_transforms,
+};
+
+/* ---- milestones: whole numbers that rise ---- */
+
+static int read_milestones(const struct field_reader *r, const struct tree_node *list, void *base)
+{
+    int64_t *dst = (void *)((char *)base + r->field->offset);
+    if (list->kind != TREE_LIST || list->n_items == 0) {
+        return tree_fail(list, r->err, "%s must be a list of whole numbers, as [30, 60]", r->shown);
+    }
+    if (list->n_items > MS_MILESTONES_MAX) {
+        return tree_fail(list, r->err, "%s has %zu entries; at most %d", r->shown, list->n_items,
+                         MS_MILESTONES_MAX);
+    }
+    for (size_t i = 0; i < list->n_items; i++) {
+        const struct tree_node *node = list->items[i].value;
+        int rc = field_read_whole(r, node, &dst[i]);
+        if (rc < 0) {
+            return rc;
+        }
+        if (i > 0 && dst[i] <= dst[i - 1]) {
+            return tree_fail(node, r->err, "%s: %lld follows %lld, and each must be larger",
+                             r->shown, (long long)dst[i], (long long)dst[i - 1]);
+        }
+    }
+    *(int *)((char *)base + r->field->count_offset) = (int)list->n_items;
+    return MS_OK;
+}
+
+static json_t *write_milestones(const struct field *field, const void *base)
+{
+    const int64_t *milestones = (const void *)((const char *)base + field->offset);
+    const int n = *(const int *)((const char *)base + field->count_offset);
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        list = list_append(list, json_integer(milestones[i]));
+    }
+    return list;
+}
+
+const struct field_own job_milestones = {
+    .legal = "a list of whole numbers that rise, each from 1 to 1000000000000",
+    .read = read_milestones,
+    .write = write_milestones,
 };

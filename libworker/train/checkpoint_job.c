@@ -18,13 +18,21 @@ static const char *const left_out[] = {"name",    "priority",       "epochs",   
                                        "resume",  "checkpoint",     "recovery", "evaluate",
                                        "threads", "initial_weights"};
 
+/* With a schedule that is as long as the job another end means other rates before it. */
+static int is_length(const char *key)
+{
+    return strcmp(key, "epochs") == 0 || strcmp(key, "steps") == 0;
+}
+
 char *checkpoint_job_text(const struct job *job)
 {
     size_t size = 0;
     char *whole = job_format(job, &size);
     json_t *root = whole != NULL ? json_loadb(whole, size, 0, NULL) : NULL;
     for (size_t i = 0; root != NULL && i < sizeof(left_out) / sizeof(left_out[0]); i++) {
-        (void)json_object_del(root, left_out[i]);
+        if (!is_length(left_out[i]) || !job_schedule_is_as_long(job)) {
+            (void)json_object_del(root, left_out[i]);
+        }
     }
     (void)json_object_del(json_object_get(root, "dataset"), "path"); /* data may move */
     char *text = json_text(root, CANONICAL, NULL);
@@ -82,7 +90,7 @@ static void find_in(const char *section, const json_t *there, const json_t *here
 /* What a person would have changed is named before what follows from it. */
 static void find_difference(json_t *there, json_t *here, struct difference *d)
 {
-    static const char *const first[] = {"network", "workers", "batch_size", "seed"};
+    static const char *const first[] = {"network", "workers", "batch_size", "seed", "optimizer"};
     for (size_t i = 0; i < sizeof(first) / sizeof(first[0]) && is_first(d); i++) {
         const json_t *a = json_object_get(there, first[i]);
         const json_t *b = json_object_get(here, first[i]);

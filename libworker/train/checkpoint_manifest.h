@@ -51,8 +51,8 @@ int checkpoint_manifest_parse(const char *text, size_t size, const char *origin,
                               struct checkpoint_manifest *ret, struct ms_err *err);
 
 /* What of a job decides the bits of a training that is at some step already: canonical JSON,
- * malloc'ed. NULL without memory. Not in it: names, the length of the training, paths, what is
- * saved, evaluated or recovered; threads are the plan's. */
+ * malloc'ed. NULL without memory. Not in it: names, the length of the training (unless its schedule
+ * is as long), paths, what is saved, evaluated or recovered; threads are the plan's. */
 char *checkpoint_job_text(const struct job *job);
 /* Is the training of `there` that of `here`, both checkpoint_job_text? MS_E_REFUSED names a key in
  * which they differ, with both values; origin: whose `there` is. */

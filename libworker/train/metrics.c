@@ -206,19 +206,26 @@ int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, s
         return 0;
     }
     char loss[32];
+    char rate[32];
+    char shown_rate[64] = "";
     char training[METRICS_TRAINING_MAX + 32] = "";
     if (metrics->training[0] != '\0') {
         snprintf(training, sizeof(training), "\"training\":\"%s\",", metrics->training);
+    }
+    if (step->has_learning_rate) {
+        snprintf(shown_rate, sizeof(shown_rate), "\"learning_rate\":%s,",
+                 metrics_format_loss(step->learning_rate, rate, sizeof(rate)));
     }
     metrics->last_step = step->step;
     metrics->is_done = 0;
     return put(metrics, err,
                "{\"t\":%.3f,%s\"generation\":%" PRIu64 ",\"epoch\":%" PRId64 ",\"step\":%" PRIu64
-               ",\"loss\":%s,\"loss_hex\":\"%a\",\"samples_per_s\":%.2f,\"step_ms\":%.3f,"
+               ",\"loss\":%s,\"loss_hex\":\"%a\",%s\"samples_per_s\":%.2f,\"step_ms\":%.3f,"
                "\"comm_wait_ms\":%.3f}\n",
                (double)ms_wall_ms() * 1e-3, training, step->generation, step->epoch, step->step,
                isfinite(step->loss) ? metrics_format_loss(step->loss, loss, sizeof(loss)) : "null",
-               (double)step->loss, step->samples_per_s, step->step_ms, step->comm_wait_ms);
+               (double)step->loss, shown_rate, step->samples_per_s, step->step_ms,
+               step->comm_wait_ms);
 }
 
 int metrics_put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, double loss,

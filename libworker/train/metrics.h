@@ -2,10 +2,11 @@
  *
  * One JSON object a line. A step:
  *   {"t":1.5,"training":"3f2a9c0d1b22","generation":1,"epoch":1,"step":1,"loss":2.3,
- *    "loss_hex":"0x1.2p+1","samples_per_s":10.0,"step_ms":3.1,"comm_wait_ms":0.2}
+ *    "loss_hex":"0x1.2p+1","learning_rate":0.1,"samples_per_s":10.0,"step_ms":3.1,"comm_wait_ms":0.2}
  * t: Unix seconds; training: a name of the job with its plan, not there where it has none; epoch
- * from 1; step: committed steps of the whole job, from 1; loss: mean over ranks; the last three are
- * 0 where the process that took the step did not live to tell. An evaluation:
+ * from 1; step: committed steps of the whole job, from 1; loss: mean over ranks; learning_rate:
+ * that of the step, of jobs with a schedule; the last three are 0 where the process that took the
+ * step did not live to tell. An evaluation:
  * {"epoch":1,"eval_loss":0.4,"accuracy":0.88}. The end: {"done":true,...}. A line is one write(2);
  * a torn last line of an earlier life is dropped when the file is opened. What cannot be written,
  * as on a full disk, waits, MS_METRICS_PENDING bytes of it, and goes before the next line that can.
@@ -31,6 +32,8 @@ struct metrics_step {
     int64_t epoch; /* 1-based */
     uint64_t step; /* 1-based, over all epochs */
     float loss;
+    int has_learning_rate;
+    float learning_rate;
     double samples_per_s, step_ms, comm_wait_ms;
 };
 

@@ -38,7 +38,7 @@ struct optimizer_range {
     float weight_decay;
 };
 
-/* step: 1 for the first, scale: what turns a
+/* step: 1 for the first, whose learning rate the optimizer has (schedule.h); scale: what turns a
  * sum over ranks into the gradient. The team of threads shares the range, whose bits do not depend
  * on how many there are. Denormals are flushed to zero: a velocity that decays would stay one for
  * ever. */

@@ -2,6 +2,7 @@
  * plan, agree.c where the ranks stand */
 #include "libworker/data/path.h"
 #include "libworker/train/checkpoint.h"
+#include "libworker/train/schedule.h"
 #include "libworker/train/train_impl.h"
 #include "proto/clock.h"
 #include "proto/macros.h"
@@ -334,10 +335,7 @@ static int open_lines(struct train *train, struct ms_err *err)
 static void count_steps(struct train *train)
 {
     const struct job *job = train->cfg.job;
-    uint64_t total = (uint64_t)train->info.steps_per_epoch * (uint64_t)job->epochs;
-    if (job->steps > 0 && (uint64_t)job->steps < total) {
-        total = (uint64_t)job->steps;
-    }
+    const uint64_t total = job_total_steps(job, train->info.steps_per_epoch);
     train->known.steps_total = total;
     train->known.steps_per_epoch = train->info.steps_per_epoch;
     train->known.epochs = job->epochs;
@@ -351,6 +349,11 @@ static void count_steps(struct train *train)
 static int check_inputs(struct train *train, struct ms_err *err)
 {
     return job_check_inputs(train->cfg.job, err); /* all of them, before the long work begins */
+}
+
+static int check_schedule(struct train *train, struct ms_err *err)
+{
+    return schedule_check(train->cfg.job, train->info.steps_per_epoch, err);
 }
 
 static int open_data(struct train *train, struct ms_err *err)
@@ -400,7 +403,8 @@ static int run_steps(struct train *train, prepare_step *const steps[], size_t n,
 
 int train_open(struct train *train, struct ms_err *err)
 {
-    static prepare_step *const steps[] = {check_inputs, open_data, measure_loader, prepare_eval};
+    static prepare_step *const steps[] = {check_inputs, open_data, measure_loader, check_schedule,
+                                          prepare_eval};
     train->begun_s = ms_mono_s();
     return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
 }

@@ -4,6 +4,7 @@
 #include "libworker/host/memory.h"
 #include "libworker/network/network.h"
 #include "libworker/plan/spec.h"
+#include "libworker/train/schedule.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -519,6 +520,11 @@ int replica_step(struct replica *replica, uint64_t step, const struct batch *bat
                                     on_bucket, arg, ret_loss, err);
 }
 
+double replica_learning_rate(const struct replica *replica, uint64_t step)
+{
+    return schedule_rate(replica->job, replica->cfg.train.steps_per_epoch, step);
+}
+
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
                     const void *const *results)
 {
@@ -529,7 +535,8 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
         plan_commit_stats(use_for(replica, batch->rows)->plan, results[0], mean, replica->moving);
     }
     float scale = replica->job->gradients_mean ? mean : 1.0F;
-    const struct job_optimizer *optimizer = &replica->job->optimizer;
+    struct job_optimizer optimizer = replica->job->optimizer; /* as it is in this step */
+    optimizer.learning_rate = replica_learning_rate(replica, step);
     char *weights = weights_to_write(replica);
     int rc = 0;
     for (int b = first; b < sizes->n_buckets; b++) {
@@ -541,11 +548,11 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
                                         .weights = weights + bytes_at,
                                         .grads = results[b],
                                         .count = bucket.count,
-                                        .weight_decay = (float)optimizer->weight_decay};
+                                        .weight_decay = (float)optimizer.weight_decay};
         for (int s = 0; s < replica->n_slots; s++) {
             range.slots[s] = (char *)replica->slots[s] + bytes_at;
         }
-        optimizer_apply(optimizer, step, scale, &range, replica->spec->threads);
+        optimizer_apply(&optimizer, step, scale, &range, replica->spec->threads);
         /* the bucket is in a cache still; what fails is made, or fails, before the next run */
         rc |= plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, at, bucket.count, NULL);
     }

@@ -276,6 +276,9 @@ static void put_step(struct train *train, double samples_per_s, double step_s)
                                 .epoch = progress->epoch,
                                 .step = progress->step,
                                 .loss = progress->loss,
+                                .has_learning_rate = train->cfg.job->optimizer.has_schedule,
+                                .learning_rate =
+                                    (float)replica_learning_rate(train->replica, progress->step),
                                 .samples_per_s = samples_per_s,
                                 .step_ms = step_s * 1e3,
                                 .comm_wait_ms = progress->comm_wait_ms};

@@ -42,6 +42,13 @@ static const struct kind {
      {"network=lenet5", "dataset={kind: shapes, samples: 64}", "loss=softmax_cross_entropy",
       "transforms=[{random_crop: {size: 32, padding: 4}}, {random_horizontal_flip: {}}]",
       "optimizer={kind: momentum, learning_rate: 0.01}", "batch_size=8", "epochs=2"}},
+    {"adamw, and a rate that rises and falls",
+     {"optimizer={kind: adamw, learning_rate: 0.01, weight_decay: 0.1, schedule: {kind: one_cycle, "
+      "max_learning_rate: 0.05, min_learning_rate: 0.001, by: step, warmup: 4}}"}},
+    {"nesterov, and a rate that falls with the epochs",
+     {"optimizer={kind: momentum, learning_rate: 0.01, nesterov: true, weight_decay: 0.01, "
+      "schedule: {kind: polynomial, power: 0.9, by: epoch, warmup: 1, warmup_from: 0.1}}",
+      "epochs=3"}},
 };
 
 /* The job of a kind, with checkpoints (NULL: none). */
@@ -462,6 +469,54 @@ START_TEST(another_training_is_refused_by_key_and_both_values)
     list = find(train);
     ck_assert_uint_eq(list.n, 0);
     ck_assert_ptr_nonnull(strstr(case_notes, others[_i].key));
+    train_destroy(train);
+}
+END_TEST
+
+/* One whose schedule is as long as the job, then one whose schedule says how long it is. */
+#define COSINE "optimizer.schedule={kind: cosine, by: step, warmup: 3"
+static const struct {
+    const char *there, *here[3], *words; /* NULL: it goes on */
+} schedules[] = {
+    {COSINE "}", {"optimizer.schedule=null"}, "with optimizer.schedule: {\"by\":\"step\""},
+    {"optimizer.schedule=null", {COSINE "}"}, "with optimizer.schedule: none, and this one has {"},
+    {COSINE "}", {COSINE "}", "optimizer.schedule.warmup=4"}, "optimizer.schedule.warmup: 3, and"},
+    {COSINE "}", {COSINE "}", "optimizer.schedule.length=40"}, "optimizer.schedule.length: 0, and"},
+    {COSINE "}", {COSINE "}", "epochs=7"}, "with epochs: 2, and this one has 7"},
+    {COSINE "}", {COSINE "}", "steps=15"}, "with steps: 0, and this one has 15"},
+    {COSINE "}",
+     {COSINE "}", "optimizer.weight_decay=0.1"},
+     "weight_decay: none, and this one has 0.1"},
+    {COSINE "}", {COSINE "}", "optimizer.nesterov=true"}, "nesterov: none, and this one has true"},
+    {COSINE "}", {COSINE "}", "seed=1"}, NULL},
+    {COSINE ", length: 40}", {COSINE ", length: 40}", "epochs=7"}, NULL},
+    {"optimizer.schedule={kind: exponential, by: epoch, gamma: 0.5}",
+     {"optimizer.schedule={kind: exponential, by: epoch, gamma: 0.5}", "epochs=7", "steps=60"},
+     NULL},
+};
+
+START_TEST(another_schedule_is_another_training_and_so_is_another_end_of_one_that_has_none)
+{
+    struct job job;
+    struct checkpoint_list list;
+    struct kind kind = {"", {kinds[1].sets[0], schedules[_i].there}};
+    make_job(&job, &kind, "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    for (int i = 0; i < 3; i++) {
+        kind.sets[1 + i] = schedules[_i].here[i];
+    }
+    make_job(&job, &kind, NULL);
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    struct train_config cfg = checkpoint_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+
+    if (schedules[_i].words != NULL) {
+        ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, schedules[_i].words);
+    } else {
+        list = find(train);
+        ck_assert_uint_eq(list.n, 2);
+        checkpoint_list_fini(&list);
+    }
     train_destroy(train);
 }
 END_TEST
@@ -893,6 +948,9 @@ int main(void)
     tcase_add_test(tc, a_damaged_one_hides_no_whole_one_of_its_step);
     tcase_add_loop_test(tc, another_training_is_refused_by_key_and_both_values, 0,
                         (int)MS_ARRAY_SIZE(others));
+    tcase_add_loop_test(
+        tc, another_schedule_is_another_training_and_so_is_another_end_of_one_that_has_none, 0,
+        (int)MS_ARRAY_SIZE(schedules));
     tcase_add_test(tc, those_of_other_data_are_refused_with_both_numbers);
     tcase_add_test(tc, those_of_another_run_are_taken_only_where_they_are_named);
     tcase_add_test(

@@ -176,7 +176,7 @@ START_TEST(numbers_as_targets_mean_mse)
 }
 END_TEST
 
-START_TEST(defaults_of_an_optimizer_are_filled_in)
+START_TEST(defaults_of_an_optimizer_and_its_schedule_are_filled_in)
 {
     struct job job;
 
@@ -184,8 +184,62 @@ START_TEST(defaults_of_an_optimizer_are_filled_in)
     ck_assert_int_eq(job.optimizer.kind, JOB_ADAMW);
     ck_assert_double_eq(job.optimizer.beta2, 0.999);
     ck_assert_double_eq(job.optimizer.weight_decay, 0);
-    ck_ms_ok(parse(with_images, &job, err));
+    ck_assert_int_eq(job.optimizer.has_schedule, 0);
+    ck_ms_ok(parse_set(with_images, "optimizer.schedule={kind: cosine}", &job, err));
     ck_assert_int_eq(job.optimizer.nesterov, 0);
+    ck_assert_int_eq(job.optimizer.has_schedule, 1);
+    const struct job_schedule *schedule = &job.optimizer.schedule;
+    ck_assert_int_eq(schedule->kind, JOB_COSINE);
+    ck_assert_int_eq(schedule->by, JOB_BY_STEP);
+    ck_assert_int_eq(schedule->warmup, 0);
+    ck_assert_int_eq(schedule->length, 0);
+    ck_assert_double_eq(schedule->min_learning_rate, 0);
+    ck_ms_ok(parse_set(minimal, "optimizer.schedule={kind: polynomial}", &job, err));
+    ck_assert_double_eq(schedule->power, 1);
+    ck_ms_ok(parse_set(minimal, "optimizer.schedule={kind: one_cycle, max_learning_rate: 1}", &job,
+                       err));
+    ck_assert_double_eq(schedule->pct_start, 0.3);
+    ck_ms_ok(parse_set(minimal,
+                       "optimizer.schedule={kind: multi_step, by: epoch, milestones: [3, "
+                       "9]}",
+                       &job, err));
+    ck_assert_double_eq(schedule->gamma, 0.1);
+    ck_assert_int_eq(schedule->by, JOB_BY_EPOCH);
+    ck_assert_int_eq(schedule->n_milestones, 2);
+    ck_assert_int_eq(schedule->milestones[1], 9);
+}
+END_TEST
+
+START_TEST(which_schedules_are_as_long_as_the_job)
+{
+    static const struct {
+        const char *schedule;
+        int is;
+    } schedules[] = {{"null", 0},
+                     {"{kind: constant}", 0},
+                     {"{kind: step, by: step, step_size: 3}", 0},
+                     {"{kind: cosine}", 1},
+                     {"{kind: cosine, by: epoch, length: 9}", 0},
+                     {"{kind: polynomial}", 1},
+                     {"{kind: one_cycle, max_learning_rate: 1}", 1}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(schedules); i++) {
+        struct job job;
+        char set[128];
+        snprintf(set, sizeof(set), "optimizer.schedule=%s", schedules[i].schedule);
+        ck_ms_ok(parse_set(minimal, set, &job, err));
+        ck_assert_int_eq(job_schedule_is_as_long(&job), schedules[i].is);
+    }
+}
+END_TEST
+
+START_TEST(steps_of_a_job_are_capped)
+{
+    struct job job;
+    ck_ms_ok(parse_more("epochs: 3\n", &job, err));
+    ck_assert_uint_eq(job_total_steps(&job, 7), 21);
+    ck_ms_ok(parse_more("epochs: 3\nsteps: 20\n", &job, err));
+    ck_assert_uint_eq(job_total_steps(&job, 7), 20);
+    ck_assert_uint_eq(job_total_steps(&job, 2), 6);
 }
 END_TEST
 
@@ -349,7 +403,13 @@ END_TEST
 static const char *const optimizers[] = {
     "{kind: momentum, learning_rate: 0.1, nesterov: true, weight_decay: 1e-4}",
     "{kind: sgd, learning_rate: 0.1, weight_decay: -0.0}",
-    "{kind: adamw, learning_rate: 0.1, weight_decay: 0.01}",
+    "{kind: adamw, learning_rate: 0.1, weight_decay: 0.01, schedule: {kind: constant}}",
+    "{kind: sgd, learning_rate: 0.1, schedule: {kind: step, by: epoch, step_size: 30}}",
+    "{kind: sgd, learning_rate: 0.1, schedule: {kind: multi_step, by: step, milestones: [5]}}",
+    "{kind: sgd, learning_rate: 0.1, schedule: {kind: exponential, by: step, gamma: 0.97}}",
+    "{kind: sgd, learning_rate: 0.1, schedule: {kind: cosine, by: epoch, warmup: 1, length: 9}}",
+    "{kind: sgd, learning_rate: 0.1, schedule: {kind: polynomial, power: 0.9, by: step}}",
+    "{kind: sgd, learning_rate: 0.1, schedule: {kind: one_cycle, max_learning_rate: 0.5}}",
 };
 
 START_TEST(optimizers_read_back_equal)
@@ -368,7 +428,7 @@ START_TEST(keys_that_were_added_are_written_where_they_are_given)
     struct job job;
     ck_ms_ok(parse_set(minimal,
                        "optimizer={kind: momentum, learning_rate: 0.5, momentum: 0.5, nesterov: "
-                       "false, weight_decay: 0}",
+                       "false, weight_decay: 0, schedule: null}",
                        &job, err));
     char *text = job_format(&job, NULL);
     ck_assert_ptr_nonnull(strstr(
@@ -376,11 +436,14 @@ START_TEST(keys_that_were_added_are_written_where_they_are_given)
     free(text);
     ck_ms_ok(parse_set(minimal,
                        "optimizer={kind: momentum, learning_rate: 0.5, momentum: 0.5, nesterov: "
-                       "true, weight_decay: 0.25}",
+                       "true, weight_decay: 0.25, schedule: {kind: multi_step, by: step, "
+                       "milestones: [2, 3], gamma: 0.5}}",
                        &job, err));
     text = job_format(&job, NULL);
-    ck_assert_ptr_nonnull(
-        strstr(text, "\"momentum\":0.5,\"nesterov\":true,\"weight_decay\":0.25},"));
+    ck_assert_ptr_nonnull(strstr(
+        text, "\"momentum\":0.5,\"nesterov\":true,\"schedule\":{\"by\":\"step\",\"gamma\":0.5,"
+              "\"kind\":\"multi_step\",\"milestones\":[2,3],\"warmup\":0,\"warmup_from\":0.0},"
+              "\"weight_decay\":0.25},"));
     free(text);
 }
 END_TEST
@@ -634,7 +697,7 @@ START_TEST(what_is_wrong_is_refused_with_its_place)
 }
 END_TEST
 
-/* With a rate of 0.1. */
+/* Schedules of a job of 4 epochs and at most 50 steps with a rate of 0.1. */
 static const struct {
     const char *optimizer, *part;
 } refused_optimizers[] = {
@@ -642,6 +705,52 @@ static const struct {
     {"nesterov: true, kind: sgd", "optimizer.nesterov has no meaning with optimizer.kind: sgd"},
     {"nesterov: true, momentum: 0",
      "job.yaml:6:59: optimizer.nesterov: true wants a momentum above 0; give optimizer.momentum"},
+    {"schedule: cosine", "optimizer.schedule must be a section of keys: how the learning rate"},
+    {"schedule: ", "optimizer.schedule has no value; give its keys"},
+    {"schedule: {}", "optimizer.schedule.kind is missing"},
+    {"schedule: {kind: cosin}", "optimizer.schedule.kind: 'cosin' is not known"},
+    {"schedule: {kind: cosine, gama: 1}", "did you mean optimizer.schedule.gamma?"},
+    {"schedule: {kind: cosine, gamma: 1}",
+     "optimizer.schedule.gamma has no meaning with optimizer.schedule.kind: cosine; leave it out"},
+    {"schedule: {kind: constant, length: 5}", "optimizer.schedule.length has no meaning with"},
+    {"schedule: {kind: constant, by: day}", "optimizer.schedule.by: 'day' is not known"},
+    {"schedule: {kind: step, by: step}", "optimizer.schedule.step_size is missing"},
+    {"schedule: {kind: step, by: step, step_size: 0}", "step_size: '0' is out of range"},
+    {"schedule: {kind: step, step_size: 3}",
+     "optimizer.schedule.by is missing (what the schedule counts); give step | epoch"},
+    {"schedule: {kind: cosine, warmup: 3}",
+     "optimizer.schedule.by is missing (what warmup and length count); give step | epoch"},
+    {"schedule: {kind: cosine, length: 3}", "optimizer.schedule.by is missing"},
+    {"schedule: {kind: exponential, by: step}", "optimizer.schedule.gamma is missing"},
+    {"schedule: {kind: exponential, by: step, gamma: 1.5}", "'1.5' is out of range; give a number"},
+    {"schedule: {kind: multi_step, by: step}", "optimizer.schedule.milestones is missing"},
+    {"schedule: {kind: multi_step, by: step, milestones: 3}",
+     "optimizer.schedule.milestones must be a list of whole numbers"},
+    {"schedule: {kind: multi_step, by: step, milestones: []}", "must be a list of whole numbers"},
+    {"schedule: {kind: multi_step, by: step, milestones: [3, x]}", "'x' is no whole number"},
+    {"schedule: {kind: multi_step, by: step, milestones: [0]}",
+     "'0' is out of range; give a list of whole numbers that rise, each from 1 to 1000000000000"},
+    {"schedule: {kind: multi_step, by: step, milestones: [9, 9]}",
+     "optimizer.schedule.milestones: 9 follows 9, and each must be larger"},
+    {"schedule: {kind: multi_step, by: step, milestones: [5, 9], warmup: 5}",
+     "optimizer.schedule.milestones: 5 lies within the warm-up, and they count from the job's "
+     "beginning; give 6 or more"},
+    {"schedule: {kind: constant, by: step, warmup: 51}",
+     "optimizer.schedule.warmup: 51 steps, and the job has 50; give 0 to 50"},
+    {"schedule: {kind: constant, by: epoch, warmup: 5}",
+     "optimizer.schedule.warmup: 5 epochs, and the job has 4; give 0 to 4"},
+    {"schedule: {kind: constant, by: epoch, warmup: -1}", "warmup: '-1' is out of range"},
+    {"schedule: {kind: constant, warmup_from: 1.1}", "warmup_from: '1.1' is out of range"},
+    {"schedule: {kind: cosine, by: step, warmup: 9, length: 9}",
+     "optimizer.schedule.length: 9, and the warm-up is a part of it; give 10 or more, or less"},
+    {"schedule: {kind: cosine, min_learning_rate: 0.2}",
+     "optimizer.schedule.min_learning_rate: 0.2 is more than optimizer.learning_rate; give 0 to "
+     "0.1"},
+    {"schedule: {kind: polynomial, power: 0}", "power: '0' is out of range"},
+    {"schedule: {kind: one_cycle}", "optimizer.schedule.max_learning_rate is missing"},
+    {"schedule: {kind: one_cycle, max_learning_rate: 0.05}",
+     "max_learning_rate: 0.05 is less than optimizer.learning_rate, from which it rises; give 0.1"},
+    {"schedule: {kind: one_cycle, max_learning_rate: 1, pct_start: 2}", "pct_start: '2' is out of"},
 };
 
 START_TEST(what_is_wrong_with_an_optimizer_is_refused_with_its_place)
@@ -656,6 +765,24 @@ START_TEST(what_is_wrong_with_an_optimizer_is_refused_with_its_place)
              kind, refused_optimizers[_i].optimizer);
     ck_ms_fails(parse(text, &job, err), MS_E_INVALID, refused_optimizers[_i].part);
     ck_ms_fails(parse(text, &job, err), MS_E_INVALID, "job.yaml:6:");
+}
+END_TEST
+
+START_TEST(sixty_five_milestones_are_one_too_many)
+{
+    struct job job;
+    char set[1024] = "optimizer.schedule={kind: multi_step, by: step, milestones: [1";
+    for (int i = 2; i <= MS_MILESTONES_MAX; i++) {
+        snprintf(set + strlen(set), sizeof(set) - strlen(set), ", %d", i);
+    }
+    const size_t n = strlen(set);
+    snprintf(set + n, sizeof(set) - n, "]}");
+    ck_ms_ok(parse_set(minimal, set, &job, err));
+    ck_assert_int_eq(job.optimizer.schedule.milestones[63], 64);
+    check_round_trip(&job);
+    snprintf(set + n, sizeof(set) - n, ", 65]}");
+    ck_ms_fails(parse_set(minimal, set, &job, err), MS_E_INVALID,
+                "optimizer.schedule.milestones has 65 entries; at most 64");
 }
 END_TEST
 
@@ -1133,7 +1260,9 @@ int main(void)
     tcase_add_test(tc, inputs_that_are_not_there_are_named_with_their_key);
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
     tcase_add_test(tc, numbers_as_targets_mean_mse);
-    tcase_add_test(tc, defaults_of_an_optimizer_are_filled_in);
+    tcase_add_test(tc, defaults_of_an_optimizer_and_its_schedule_are_filled_in);
+    tcase_add_test(tc, which_schedules_are_as_long_as_the_job);
+    tcase_add_test(tc, steps_of_a_job_are_capped);
     tcase_add_test(tc, transforms_are_read_in_order_with_mindspore_s_short_forms);
     tcase_add_test(tc, relative_paths_start_at_the_job_s_folder);
     tcase_add_test(tc, workers_of_the_command_line_beat_the_file);
@@ -1150,6 +1279,7 @@ int main(void)
     tcase_add_loop_test(tc, a_bad_override_is_named, 0, (int)MS_ARRAY_SIZE(bad_sets));
     tcase_add_loop_test(tc, what_is_wrong_with_an_optimizer_is_refused_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(refused_optimizers));
+    tcase_add_test(tc, sixty_five_milestones_are_one_too_many);
     tcase_add_test(tc, no_bytes_at_all_are_an_empty_file);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(refused));

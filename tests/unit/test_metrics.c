@@ -100,6 +100,30 @@ START_TEST(a_step_an_evaluation_and_the_end_are_one_line_each)
 }
 END_TEST
 
+START_TEST(a_rate_stands_where_there_is_a_schedule)
+{
+    struct metrics *metrics = NULL;
+    struct metrics_step step = {.epoch = 1, .step = 1, .has_learning_rate = 1};
+
+    ck_ms_ok(metrics_open(path, "", &metrics, err));
+    step.learning_rate = 0.1F;
+    ck_ms_ok(metrics_put_step(metrics, &step, err));
+    step.step = 2;
+    step.learning_rate = 0;
+    ck_ms_ok(metrics_put_step(metrics, &step, err));
+    step.step = 3;
+    step.has_learning_rate = 0;
+    ck_ms_ok(metrics_put_step(metrics, &step, err));
+    metrics_close(metrics);
+
+    const char *text = slurp();
+    ck_assert_ptr_nonnull(
+        strstr(text, "\"loss_hex\":\"0x0p+0\",\"learning_rate\":0.1,\"samples_per_s\":"));
+    ck_assert_ptr_nonnull(strstr(text, ",\"learning_rate\":0.0,"));
+    ck_assert_ptr_null(strstr(strstr(text, "\"step\":3"), "learning_rate"));
+}
+END_TEST
+
 START_TEST(what_is_not_finite_is_null_for_json_has_no_word_for_it)
 {
     struct metrics *metrics = NULL;
@@ -443,6 +467,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, losses_print_as_numpy_prints_float32);
     tcase_add_test(tc, a_step_an_evaluation_and_the_end_are_one_line_each);
+    tcase_add_test(tc, a_rate_stands_where_there_is_a_schedule);
     tcase_add_test(tc, what_is_not_finite_is_null_for_json_has_no_word_for_it);
     tcase_add_test(tc, a_torn_last_line_is_cut_off);
     tcase_add_test(tc, a_file_that_is_one_torn_line_becomes_empty);

@@ -122,6 +122,62 @@ START_TEST(a_job_trains_and_its_loss_falls)
 }
 END_TEST
 
+/* One weight's way is not looked at: the rate is that of every step, so that a rate of 0 moves
+ * nothing, and one that is constant moves all as the job's own. */
+START_TEST(a_schedule_decides_the_rate_of_each_step)
+{
+    static const char *const sets[][1] = {
+        {"optimizer.schedule=null"},
+        {"optimizer.schedule={kind: constant}"},
+        {"optimizer.schedule={kind: multi_step, by: step, milestones: [7], gamma: 0}"},
+        {"steps=7"},
+        {"optimizer.weight_decay=0.1"}};
+    char digests[MS_ARRAY_SIZE(sets)][MS_SHA256_HEX];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(sets); i++) {
+        struct seen seen = {.train = NULL};
+        train_case_job(&job, sets[i], 1);
+        ck_ms_ok(run(&seen, "", err));
+        memcpy(digests[i], result.weights_sha256, sizeof(digests[i]));
+    }
+    ck_assert_str_eq(digests[1], digests[0]);
+    ck_assert_str_eq(digests[2], digests[3]);
+    ck_assert_str_ne(digests[2], digests[0]);
+    ck_assert_str_ne(digests[4], digests[0]);
+}
+END_TEST
+
+START_TEST(metrics_have_the_rate_of_a_schedule_and_none_without)
+{
+    static const char *const sets[] = {
+        "optimizer.schedule={kind: step, by: epoch, step_size: 1, gamma: 0.5, warmup: 0}"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 1);
+    ck_ms_ok(run(&seen, dir, err));
+    const char *metrics = slurp("metrics.jsonl");
+    ck_assert_int_eq(count(metrics, "\"learning_rate\":0.05,"), 10);
+    ck_assert_int_eq(count(metrics, "\"learning_rate\":0.025,"), 10);
+
+    test_dir_remove(dir);
+    dir = test_dir_make();
+    seen = (struct seen){.train = NULL};
+    train_case_job(&job, NULL, 0);
+    ck_ms_ok(run(&seen, dir, err));
+    metrics = slurp("metrics.jsonl");
+    ck_assert_int_eq(count(metrics, "\"loss_hex\""), 20);
+    ck_assert_int_eq(count(metrics, "learning_rate"), 0);
+}
+END_TEST
+
+START_TEST(a_warm_up_that_is_longer_than_the_job_is_refused_before_the_first_step)
+{
+    static const char *const sets[] = {"optimizer.schedule={kind: constant, by: step, warmup: 21}"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 1);
+    ck_ms_fails(run(&seen, "", err), MS_E_INVALID,
+                "optimizer.schedule.warmup: 21 steps, and with this dataset the job has 20 steps");
+}
+END_TEST
+
 START_TEST(the_same_seed_gives_the_same_weights_and_another_one_others)
 {
     struct seen seen = {.train = NULL};
@@ -544,6 +600,9 @@ int main(void)
     TCase *tc = tcase_create("train");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_job_trains_and_its_loss_falls);
+    tcase_add_test(tc, a_schedule_decides_the_rate_of_each_step);
+    tcase_add_test(tc, metrics_have_the_rate_of_a_schedule_and_none_without);
+    tcase_add_test(tc, a_warm_up_that_is_longer_than_the_job_is_refused_before_the_first_step);
     tcase_add_test(tc, the_same_seed_gives_the_same_weights_and_another_one_others);
     tcase_add_test(tc, loss_lines_are_those_of_MindSpore);
     tcase_add_test(tc, steps_cap_the_epochs);
