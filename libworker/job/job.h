@@ -53,6 +53,7 @@ struct job_optimizer {
     int nesterov;
     double beta1, beta2, epsilon; /* adam, adamw: 0.9, 0.999, 1e-8 */
     double weight_decay;          /* a part of the gradient; adamw: of the step */
+    double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
     int has_schedule;             /* else learning_rate is that of all steps */
     struct job_schedule schedule;
 };

@@ -166,6 +166,16 @@ static int check_nesterov(const struct job *job, const struct tree_node *tree, s
                : MS_OK;
 }
 
+static int check_clip(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    return job->optimizer.clip_norm > 0 && job->optimizer.clip_value > 0
+               ? tree_fail(
+                     node_at(tree, "optimizer.clip_value"), err,
+                     "optimizer.clip_value has no meaning with optimizer.clip_norm: gradients "
+                     "are clipped in one way; leave one of them out")
+               : MS_OK;
+}
+
 /* ---- the schedule ---- */
 
 #define SCHEDULE "optimizer.schedule"
@@ -385,6 +395,9 @@ int job_check(const struct job *job, const struct tree_node *tree, const char *b
     }
     if (rc == MS_OK) {
         rc = check_nesterov(job, tree, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_clip(job, tree, err);
     }
     if (rc == MS_OK) {
         rc = check_schedule(job, tree, err);

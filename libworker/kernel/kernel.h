@@ -28,7 +28,10 @@ void kernel_float_leave(unsigned old);
  * The next kernel_float_enter looks after all of them again. */
 void kernel_float_forget(void);
 
-/* Calls fn for pieces [at, at + n) of [0, count), on the team of threads, denormals flushed. */
+enum { KERNEL_PIECE = 16384 }; /* elements worth waking a thread for: some microseconds */
+
+/* Calls fn for pieces [at, at + n) of [0, count), of KERNEL_PIECE but for the last one, on the team
+ * of threads, denormals flushed. */
 void kernel_in_pieces(size_t count, void (*fn)(const void *arg, size_t at, size_t n),
                       const void *arg, int threads);
 
@@ -50,9 +53,15 @@ void kernel_max_tree(float *dst, const float *const *srcs, int n, size_t count);
 
 /* ---- optimizers: one pass over flat buffers ---- */
 
+/* Sum of squares in double, in an order that count alone decides: lanes, then pieces. partial:
+ * kernel_sum_squares_room(count) doubles; overwritten. */
+double kernel_sum_squares(const float *x, size_t count, double *partial, int threads);
+size_t kernel_sum_squares_room(size_t count);
+
 /* How gradients change weights. Each kernel reads what its formula names. */
 struct kernel_update {
     float scale; /* what turns a sum of gradients into the gradient */
+    float clip;  /* values of it lie in [-clip, clip]; 0: all may be */
     float lr;
     float decay;    /* of weights; 0: none, and none of its arithmetic */
     float momentum; /* kernel_momentum */
@@ -60,8 +69,8 @@ struct kernel_update {
     float beta1, beta2, epsilon; /* kernel_adam, kernel_adamw */
 };
 
-/* g = grads[i] * scale + decay * w. Formulas: MindSpore's SGD, Momentum and Adam, whose weight
- * decay is a part of the gradient. A weight of zero with a gradient of zero stays zero. */
+/* g = grads[i] * scale, clipped, + decay * w. Formulas: MindSpore's SGD, Momentum and Adam, whose
+ * weight decay is a part of the gradient. A weight of zero with a gradient of zero stays zero. */
 
 /* w -= lr g */
 void kernel_sgd(float *weights, const float *grads, size_t count, const struct kernel_update *u);
@@ -73,10 +82,10 @@ void kernel_momentum(float *weights, float *velocity, const float *grads, size_t
  */
 void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count,
                  const struct kernel_update *u);
-/* g = grads[i] * scale; m and v as kernel_adam; w -= decay w + lr m / (sqrt(v) + epsilon). decay is
- * what goes in this step, the learning rate times the weight decay: that is decoupled from the
- * gradient (Loshchilov and Hutter, 2019). Sums it up before it subtracts: of a large weight a small
- * part would be rounded away. */
+/* g = grads[i] * scale, clipped; m and v as kernel_adam; w -= decay w + lr m / (sqrt(v) + epsilon).
+ * decay is what goes in this step, the learning rate times the weight decay: that is decoupled from
+ * the gradient (Loshchilov and Hutter, 2019). Sums it up before it subtracts: of a large weight a
+ * small part would be rounded away. */
 void kernel_adamw(float *weights, float *m, float *v, const float *grads, size_t count,
                   const struct kernel_update *u);
 

@@ -46,17 +46,15 @@ void kernel_float_forget(void)
 }
 #endif
 
-enum { PIECE = 16384 }; /* worth waking a thread: some microseconds */
-
 void kernel_in_pieces(size_t count, void (*fn)(const void *arg, size_t at, size_t n),
                       const void *arg, int threads)
 {
     const unsigned mode = kernel_float_enter(threads);
-    const int64_t pieces = (int64_t)((count + PIECE - 1) / PIECE);
+    const int64_t pieces = (int64_t)((count + KERNEL_PIECE - 1) / KERNEL_PIECE);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && pieces > 1)
     for (int64_t i = 0; i < pieces; i++) {
-        const size_t at = (size_t)i * PIECE;
-        fn(arg, at, count - at < PIECE ? count - at : PIECE);
+        const size_t at = (size_t)i * KERNEL_PIECE;
+        fn(arg, at, count - at < KERNEL_PIECE ? count - at : KERNEL_PIECE);
     }
     kernel_float_leave(mode);
 }

@@ -12,8 +12,10 @@
 static void apply_sgd(const struct job_optimizer *o, uint64_t step, float scale,
                       const struct optimizer_range *r)
 {
-    const struct kernel_update update = {
-        .scale = scale, .lr = (float)o->learning_rate, .decay = r->weight_decay};
+    const struct kernel_update update = {.scale = scale,
+                                         .clip = (float)o->clip_value,
+                                         .lr = (float)o->learning_rate,
+                                         .decay = r->weight_decay};
     (void)step;
     kernel_sgd(r->weights, r->grads, r->count, &update);
 }
@@ -22,6 +24,7 @@ static void apply_momentum(const struct job_optimizer *o, uint64_t step, float s
                            const struct optimizer_range *r)
 {
     const struct kernel_update update = {.scale = scale,
+                                         .clip = (float)o->clip_value,
                                          .lr = (float)o->learning_rate,
                                          .decay = r->weight_decay,
                                          .momentum = (float)o->momentum,
@@ -36,6 +39,7 @@ static void apply_adam(const struct job_optimizer *o, uint64_t step, float scale
     double rate = o->learning_rate * sqrt(1.0 - ms_exact_power(o->beta2, step)) /
                   (1.0 - ms_exact_power(o->beta1, step));
     const struct kernel_update update = {.scale = scale,
+                                         .clip = (float)o->clip_value,
                                          .lr = (float)rate,
                                          .decay = r->weight_decay,
                                          .beta1 = (float)o->beta1,
@@ -51,6 +55,7 @@ static void apply_adamw(const struct job_optimizer *o, uint64_t step, float scal
     const double root = sqrt(1.0 - ms_exact_power(o->beta2, step));
     const double rate = o->learning_rate * root / (1.0 - ms_exact_power(o->beta1, step));
     const struct kernel_update update = {.scale = scale,
+                                         .clip = (float)o->clip_value,
                                          .lr = (float)rate,
                                          .decay =
                                              (float)(o->learning_rate * (double)r->weight_decay),
@@ -129,6 +134,14 @@ const char *optimizer_slot_of(const char *name)
         }
     }
     return NULL;
+}
+
+/* PyTorch's clip_grad_norm_. */
+float optimizer_clip(const struct job_optimizer *optimizer, float scale, double sum)
+{
+    const double norm = sqrt(sum) * (double)scale;
+    const double share = optimizer->clip_norm / (norm + 1e-6);
+    return optimizer->clip_norm > 0 && share < 1 ? (float)((double)scale * share) : scale;
 }
 
 struct pass {

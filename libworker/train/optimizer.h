@@ -38,6 +38,10 @@ struct optimizer_range {
     float weight_decay;
 };
 
+/* The scale with which the gradients of all ranges together are no longer than clip_norm allows;
+ * sum: of the squares of what is scaled. A sum that is no number leaves the scale as it is. */
+float optimizer_clip(const struct job_optimizer *optimizer, float scale, double sum);
+
 /* step: 1 for the first, whose learning rate the optimizer has (schedule.h); scale: what turns a
  * sum over ranks into the gradient. The team of threads shares the range, whose bits do not depend
  * on how many there are. Denormals are flushed to zero: a velocity that decays would stay one for

@@ -2,6 +2,7 @@
 #include "libworker/train/replica.h"
 
 #include "libworker/host/memory.h"
+#include "libworker/kernel/kernel.h"
 #include "libworker/network/network.h"
 #include "libworker/plan/spec.h"
 #include "libworker/train/schedule.h"
@@ -30,6 +31,7 @@ struct replica {
     void *mirrors;
     int has_mirrors;                  /* they are those of the weights */
     void *slots[OPTIMIZER_SLOTS_MAX]; /* of the weights' type */
+    void *partial; /* sums of kernel_sum_squares; NULL: nothing is clipped by them */
     void *moving;
 };
 
@@ -41,6 +43,11 @@ static size_t weights_bytes(const struct replica *replica)
 static size_t mirrors_bytes(const struct replica *replica)
 {
     return ms_dtype_size(replica->sizes.weights_dtype, replica->sizes.mirrors);
+}
+
+static size_t partial_bytes(const struct replica *replica)
+{
+    return kernel_sum_squares_room(replica->sizes.weights) * sizeof(double);
 }
 
 static size_t moving_bytes(const struct replica *replica)
@@ -328,6 +335,7 @@ void replica_destroy(struct replica *replica)
     memory_free(replica->weights, weights_bytes(replica));
     memory_free(replica->mirrors, mirrors_bytes(replica));
     memory_free(replica->moving, moving_bytes(replica));
+    memory_free(replica->partial, partial_bytes(replica));
     for (int i = 0; i < replica->n_slots; i++) {
         memory_free(replica->slots[i], weights_bytes(replica));
     }
@@ -388,6 +396,9 @@ int replica_allocate(struct replica *replica, struct ms_err *err)
     for (int i = 0; rc == 0 && i < replica->n_slots; i++) {
         rc = memory_alloc(weights_bytes(replica), optimizer_slot_name(&replica->job->optimizer, i),
                           &replica->slots[i], err);
+    }
+    if (rc == 0 && replica->job->optimizer.clip_norm > 0) {
+        rc = memory_alloc(partial_bytes(replica), "sums of gradients", &replica->partial, err);
     }
     return rc;
 }
@@ -525,6 +536,17 @@ double replica_learning_rate(const struct replica *replica, uint64_t step)
     return schedule_rate(replica->job, replica->cfg.train.steps_per_epoch, step);
 }
 
+/* Of all gradients, summed over ranks. */
+static double sum_squares(struct replica *replica, int first, const void *const *results)
+{
+    double sum = 0;
+    for (int b = first; b < replica->sizes.n_buckets; b++) {
+        sum += kernel_sum_squares(results[b], replica_bucket(replica, b).count, replica->partial,
+                                  replica->spec->threads);
+    }
+    return sum;
+}
+
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
                     const void *const *results)
 {
@@ -537,6 +559,9 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
     float scale = replica->job->gradients_mean ? mean : 1.0F;
     struct job_optimizer optimizer = replica->job->optimizer; /* as it is in this step */
     optimizer.learning_rate = replica_learning_rate(replica, step);
+    if (optimizer.clip_norm > 0) {
+        scale = optimizer_clip(&optimizer, scale, sum_squares(replica, first, results));
+    }
     char *weights = weights_to_write(replica);
     int rc = 0;
     for (int b = first; b < sizes->n_buckets; b++) {

@@ -17,6 +17,7 @@ optimizer:
   kind: adamw
   learning_rate: 0.002
   weight_decay: 0.05
+  clip_norm: 0.5
   schedule: {kind: cosine, by: step, warmup: 60, warmup_from: 0.1, min_learning_rate: 0.0001}
 checkpoint: {directory: ckpt, prefix: rates, every_steps: 5}
 YAML

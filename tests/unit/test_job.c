@@ -702,6 +702,9 @@ static const struct {
     const char *optimizer, *part;
 } refused_optimizers[] = {
     {"weight_decay: -1", "optimizer.weight_decay: '-1' is out of range; give a number from 0 to"},
+    {"clip_norm: 1, clip_value: 1",
+     "optimizer.clip_value has no meaning with optimizer.clip_norm: gradients are clipped in one"},
+    {"clip_norm: -1", "optimizer.clip_norm: '-1' is out of range; give a number from 0 to 100000"},
     {"nesterov: true, kind: sgd", "optimizer.nesterov has no meaning with optimizer.kind: sgd"},
     {"nesterov: true, momentum: 0",
      "job.yaml:6:59: optimizer.nesterov: true wants a momentum above 0; give optimizer.momentum"},

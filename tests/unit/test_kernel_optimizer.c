@@ -55,6 +55,55 @@ START_TEST(sgd_subtracts_the_scaled_gradient)
 }
 END_TEST
 
+static double clipped(double grad, double most)
+{
+    return grad > most ? most : grad < -most ? -most : grad;
+}
+
+/* Of all kinds, before the decay; a NaN is not hidden by it. */
+START_TEST(values_of_gradients_are_clipped)
+{
+    struct kernel_update update = momentum_update;
+    update.clip = 0.03F;
+    update.decay = 0.5F;
+    int n_clipped = 0;
+    for (int i = 0; i < COUNT; i++) {
+        const double grad = clipped((double)g[i] * 0.125, (double)0.03F);
+        n_clipped += grad != (double)g[i] * 0.125;
+        dm[i] = 0.9 * dm[i] + grad + 0.5 * dw[i];
+        dw[i] -= 0.01 * dm[i];
+    }
+    kernel_momentum(w, m, g, COUNT, &update);
+    ck_assert_int_gt(n_clipped, COUNT / 2);
+    ck_assert_int_lt(n_clipped, COUNT);
+    ck_close(w, dw);
+    g[5] = NAN;
+    kernel_sgd(w, g, COUNT, &update);
+    ck_assert(isnan(w[5]) && !isnan(w[6]));
+}
+END_TEST
+
+START_TEST(sums_of_squares_do_not_depend_on_threads_and_places)
+{
+    enum { MANY = 3 * KERNEL_PIECE + 1003 };
+    static float x[MANY];
+    double partial[4];
+    double want = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        x[i] = (float)(2 * ms_rng_unit(9, i) - 1);
+        want += (double)x[i] * (double)x[i];
+    }
+    ck_assert_uint_eq(kernel_sum_squares_room(MANY), 4);
+    const double one = kernel_sum_squares(x, MANY, partial, 1);
+    ck_assert_double_eq_tol(one, want, 1e-9 * want);
+    ck_assert(kernel_sum_squares(x, MANY, partial, 3) == one);
+    ck_assert(kernel_sum_squares(x, 0, partial, 1) == 0);
+    ck_assert(kernel_sum_squares(x, 1, partial, 1) == (double)x[0] * (double)x[0]);
+    x[MANY - 1] = NAN;
+    ck_assert(isnan(kernel_sum_squares(x, MANY, partial, 2)));
+}
+END_TEST
+
 START_TEST(momentum_keeps_a_velocity)
 {
     float end = m[COUNT];
@@ -251,6 +300,8 @@ int main(void)
     TCase *tc = tcase_create("optimizer");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, sgd_subtracts_the_scaled_gradient);
+    tcase_add_test(tc, values_of_gradients_are_clipped);
+    tcase_add_test(tc, sums_of_squares_do_not_depend_on_threads_and_places);
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_test(tc, adam_follows_kingma_and_ba);
     tcase_add_loop_test(tc, nesterov_looks_one_velocity_ahead, 0, 2);

@@ -74,6 +74,22 @@ START_TEST(weight_decay_pulls_towards_zero_in_every_piece_of_the_range)
 }
 END_TEST
 
+/* PyTorch: 2 ranks with a sum of gradients (6, 8), mean length 5, clipped to 1. */
+START_TEST(a_length_is_clipped_as_PyTorch_clips_it)
+{
+    struct job_optimizer o = {.kind = JOB_SGD, .learning_rate = 1, .clip_norm = 1};
+    ck_assert_float_eq_tol(optimizer_clip(&o, 0.5F, 100), 0.5F * 0.19999996F, 1e-9F);
+    o.clip_norm = 5.1;
+    ck_assert_float_eq(optimizer_clip(&o, 0.5F, 100), 0.5F); /* short enough */
+    o.clip_norm = 0;
+    ck_assert_float_eq(optimizer_clip(&o, 0.5F, 100), 0.5F);
+    o.clip_norm = 1;
+    ck_assert_float_eq(optimizer_clip(&o, 0.5F, 0), 0.5F);
+    ck_assert_float_eq(optimizer_clip(&o, 0.5F, NAN), 0.5F); /* the gradient says it */
+    ck_assert_float_eq(optimizer_clip(&o, 0.5F, INFINITY), 0);
+}
+END_TEST
+
 START_TEST(momentum_keeps_a_velocity)
 {
     struct job_optimizer o = {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9};
@@ -252,6 +268,7 @@ int main(void)
     tcase_add_test(tc, sgd_steps_against_the_scaled_gradient);
     tcase_add_test(tc, types_without_a_kernel_are_refused);
     tcase_add_test(tc, weight_decay_pulls_towards_zero_in_every_piece_of_the_range);
+    tcase_add_test(tc, a_length_is_clipped_as_PyTorch_clips_it);
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_loop_test(tc, adam_corrects_its_bias_by_the_step, 0, 6);
     tcase_add_loop_test(tc, adamw_is_that_of_PyTorch, 0, 3);

@@ -131,7 +131,11 @@ START_TEST(a_schedule_decides_the_rate_of_each_step)
         {"optimizer.schedule={kind: constant}"},
         {"optimizer.schedule={kind: multi_step, by: step, milestones: [7], gamma: 0}"},
         {"steps=7"},
-        {"optimizer.weight_decay=0.1"}};
+        {"optimizer.weight_decay=0.1"},
+        {"optimizer.clip_norm=100000"},
+        {"optimizer.clip_norm=0.01"},
+        {"optimizer.clip_value=100000"},
+        {"optimizer.clip_value=0.001"}};
     char digests[MS_ARRAY_SIZE(sets)][MS_SHA256_HEX];
     for (size_t i = 0; i < MS_ARRAY_SIZE(sets); i++) {
         struct seen seen = {.train = NULL};
@@ -143,6 +147,10 @@ START_TEST(a_schedule_decides_the_rate_of_each_step)
     ck_assert_str_eq(digests[2], digests[3]);
     ck_assert_str_ne(digests[2], digests[0]);
     ck_assert_str_ne(digests[4], digests[0]);
+    ck_assert_str_eq(digests[5], digests[0]); /* nothing is so long */
+    ck_assert_str_ne(digests[6], digests[0]);
+    ck_assert_str_eq(digests[7], digests[0]);
+    ck_assert_str_ne(digests[8], digests[0]);
 }
 END_TEST
 
