@@ -1,6 +1,7 @@
 /* test_activation.c - activations: their formulas, oneDNN's functions by element and layout, and
  * whole steps of networks with them */
 #include "libworker/plan/internal.h"
+#include "tests/unit/golden_plan.h"
 #include "tests/unit/plan_case.h"
 
 /* ---- formulas -----------------------------------------------------------------------------------
@@ -538,47 +539,13 @@ START_TEST(another_layout_is_refused_by_line)
 }
 END_TEST
 
-static char *read_golden(void)
-{
-    const char *root = getenv("MSCHED_SOURCE_ROOT");
-    char path[512];
-    snprintf(path, sizeof(path), "%s/tests/golden/plan/activations.txt", root != NULL ? root : ".");
-    FILE *file = fopen(path, "r");
-    ck_assert_msg(file != NULL, "cannot open %s", path);
-    char *text = calloc(1, 65536);
-    ck_assert_ptr_nonnull(text);
-    ck_assert_uint_gt(fread(text, 1, 65535, file), 0);
-    (void)fclose(file);
-    return text;
-}
-
-/* As test_plan_spec holds those of known networks. */
 START_TEST(a_plan_is_what_it_was)
 {
-    const char *fork_mode = getenv("CK_FORK");
-    struct ms_err refused = {0, ""};
-    if ((fork_mode != NULL && strcmp(fork_mode, "no") == 0) ||
-        plan_set_isa("sse41", &refused) < 0 || strcmp(plan_library(), "2.6.3") != 0) {
-        printf("skip: needs sse41 and oneDNN 2.6.3 %s\n", refused.text);
-        return;
+    if (golden_plan_begin()) {
+        struct job job = job_of(8);
+        ck_golden_plan(job.spec, "activations");
+        job_fini(&job);
     }
-    char *text = NULL;
-    size_t size = 0;
-    char *want = read_golden();
-    struct job job = job_of(8);
-    job.spec->machine.caches[0] = 32768;
-    job.spec->machine.caches[1] = 1048576;
-    ck_ms_ok(plan_spec_format(job.spec, &text, &size, err));
-
-    size_t same = 0;
-    while (text[same] != '\0' && text[same] == want[same]) {
-        same++;
-    }
-    ck_assert_msg(text[same] == want[same], "byte %zu: %.80s", same, text + same);
-
-    free(text);
-    free(want);
-    job_fini(&job);
 }
 END_TEST
 

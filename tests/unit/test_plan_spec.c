@@ -1,4 +1,5 @@
 /* test_plan_spec.c - plans as text: what is written is read again, and nothing else is */
+#include "tests/unit/golden_plan.h"
 #include "tests/unit/plan_job.h"
 
 #include <inttypes.h>
@@ -407,52 +408,13 @@ END_TEST
 /* ---- a text that was kept -----------------------------------------------------------------------
  */
 
-static FILE *open_golden(const char *name, const char *mode)
-{
-    const char *root = getenv("MSCHED_SOURCE_ROOT");
-    char path[512];
-    snprintf(path, sizeof(path), "%s/tests/golden/plan/%s.txt", root != NULL ? root : ".", name);
-    FILE *file = fopen(path, mode);
-    ck_assert_msg(file != NULL, "cannot open %s", path);
-    return file;
-}
-
-static char *read_golden(const char *name)
-{
-    FILE *file = open_golden(name, "r");
-    char *text = calloc(1, MS_PLAN_MAX + 1);
-    ck_assert_ptr_nonnull(text);
-    ck_assert_uint_gt(fread(text, 1, MS_PLAN_MAX, file), 0);
-    (void)fclose(file);
-    return text;
-}
-
-/* Facts of the machine are those of the text: its instruction set is one that every x86 has. */
 START_TEST(a_plan_is_what_it_was)
 {
-    const char *fork_mode = getenv("CK_FORK");
-    struct ms_err refused = {0, ""};
-    if ((fork_mode != NULL && strcmp(fork_mode, "no") == 0) ||
-        plan_set_isa("sse41", &refused) < 0 || strcmp(plan_library(), "2.6.3") != 0) {
-        printf("skip: needs sse41 and oneDNN 2.6.3 %s\n", refused.text);
-        return;
+    if (golden_plan_begin()) {
+        struct plan_spec *spec = spec_of(_i, 1, PLAN_RECOMPUTE_OFF, 8);
+        ck_golden_plan(spec, networks[_i].name);
+        plan_spec_destroy(spec);
     }
-    struct plan_spec *spec = spec_of(_i, 1, PLAN_RECOMPUTE_OFF, 8);
-    spec->machine.caches[0] = 32768;
-    spec->machine.caches[1] = 1048576;
-
-    char *text = format(spec);
-
-    if (getenv("MSCHED_GOLDEN_WRITE") != NULL) { /* another plan: look at the difference */
-        FILE *file = open_golden(networks[_i].name, "w");
-        ck_assert_int_ge(fputs(text, file), 0);
-        ck_assert_int_eq(fclose(file), 0);
-    }
-    char *want = read_golden(networks[_i].name);
-    ck_assert_str_eq(text, want);
-    free(text);
-    free(want);
-    plan_spec_destroy(spec);
 }
 END_TEST
 
