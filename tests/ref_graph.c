@@ -383,13 +383,14 @@ static void dense_bwd_weights(const struct call *c)
 static void softmax_ce(const struct call *c)
 {
     const int64_t *d = c->t_in[0]->shape.dim;
-    c->out[0][0] = ref_softmax_ce(c->in[0], c->labels, d[0], d[1], NULL);
+    c->out[0][0] =
+        ref_softmax_ce(c->in[0], c->labels, d[0], d[1], c->moving ? 0 : c->op->smoothing, NULL);
 }
 
 static void softmax_ce_bwd(const struct call *c)
 {
     const int64_t *d = c->t_in[0]->shape.dim;
-    (void)ref_softmax_ce(c->in[0], c->labels, d[0], d[1], c->out[0]);
+    (void)ref_softmax_ce(c->in[0], c->labels, d[0], d[1], c->op->smoothing, c->out[0]);
 }
 
 static void mse(const struct call *c)

@@ -57,6 +57,7 @@ int tape_append(struct tape *tape, enum op_kind kind, int forward, const int *in
         tape->graph->ops[op]->groups = source->groups;
         tape->graph->ops[op]->epsilon = source->epsilon;
         tape->graph->ops[op]->rate = source->rate;
+        tape->graph->ops[op]->smoothing = source->smoothing;
         tape->graph->ops[op]->alpha = source->alpha;
     }
     return op;

@@ -127,11 +127,12 @@ struct op {
     int in[GRAPH_OP_TENSORS_MAX];
     int out[GRAPH_OP_TENSORS_MAX]; /* -1: an output that nobody wants (dx of the first layer) */
     struct op_window window;
-    int64_t groups; /* of a convolution's channels; 0: one */
-    double epsilon; /* batch norm */
-    double alpha;   /* leaky_relu, elu: of negative values */
-    double rate;    /* dropout: 0 <= rate < 1 */
-    int forward;    /* backward ops: index of the forward op, else -1 */
+    int64_t groups;   /* of a convolution's channels; 0: one */
+    double epsilon;   /* batch norm */
+    double alpha;     /* leaky_relu, elu: of negative values */
+    double rate;      /* dropout: 0 <= rate < 1 */
+    double smoothing; /* softmax_ce: of labels, 0 <= smoothing < 1 */
+    int forward;      /* backward ops: index of the forward op, else -1 */
 };
 
 struct graph; /* opaque: read it through the functions below */

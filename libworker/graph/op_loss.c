@@ -5,6 +5,10 @@
 static int infer_softmax_ce(const struct graph *graph, const struct op *op, struct shape *ret,
                             struct ms_err *err)
 {
+    if (!(op->smoothing >= 0 && op->smoothing < 1)) {
+        return graph_fail_op(graph, op, err, "label smoothing %g is not from 0 to less than 1",
+                             op->smoothing);
+    }
     const struct shape *rows = &graph->tensors[op->in[0]]->shape;
     const struct shape *classes = &graph->tensors[op->in[1]]->shape;
     if (rows->n_dims != 2 || classes->n_dims != 1 || classes->dim[0] != rows->dim[0]) {

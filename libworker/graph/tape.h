@@ -9,7 +9,8 @@
 
 /* Does somebody want the gradient of the op's input `slot`? */
 int tape_wants(const struct tape *tape, const struct op *op, int slot);
-/* A backward op of graph op `forward`, with its window, groups, epsilon, rate and alpha. */
+/* A backward op of graph op `forward`, with its window, groups, epsilon, rate, smoothing and alpha.
+ */
 int tape_append(struct tape *tape, enum op_kind kind, int forward, const int *in);
 /* Output `slot` of backward op is the share of the forward op's input x_slot, if that is wanted. */
 int tape_output(struct tape *tape, int op, int slot, int x_slot);

@@ -73,6 +73,7 @@ struct job {
     int64_t epochs;
     int64_t steps; /* cap over all epochs, 0: none */
     enum job_loss loss;
+    double label_smoothing;
     struct job_optimizer optimizer;
     enum job_mode mode;
     int gradients_mean, parameter_broadcast;

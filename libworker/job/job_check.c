@@ -64,6 +64,10 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
                          "softmax_cross_entropy",
                          kind);
     }
+    if (job->loss == JOB_LOSS_MSE && job->label_smoothing > 0) {
+        return tree_fail(node_at(tree, "label_smoothing"), err,
+                         "label_smoothing has no meaning with loss: mse; leave it out");
+    }
     if (job->loss == JOB_LOSS_SOFTMAX_CE && record->classes == 0) {
         return tree_fail(
             node_at(tree, "loss"), err,
@@ -327,7 +331,8 @@ static struct network_input input_of(const struct job *job)
                                   .width = record->width,
                                   .classes = job->classes > 0      ? job->classes
                                              : record->classes > 0 ? record->classes
-                                                                   : 1};
+                                                                   : 1,
+                                  .label_smoothing = job->label_smoothing};
     (void)transform_check(job->transforms, job->n_transforms, record->channels, &input.height,
                           &input.width, NULL);
     return input;

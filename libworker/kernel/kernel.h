@@ -183,7 +183,7 @@ void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, in
  * row's maximum subtracted; all in double, sums in the order of classes and of rows. labels in
  * [0, k) are the caller's duty. Threads share the rows: no bit depends on them. */
 double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
-                         float *dlogits, int threads);
+                         double smoothing, float *dlogits, int threads);
 /* Mean of squared differences over n k elements, gradient 2 (y - t) / (n k). */
 double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, float *dy);
 /* Rows whose first largest value is at labels[row]. */

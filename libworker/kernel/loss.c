@@ -22,7 +22,9 @@ struct entropy {
     const float *logits;
     const int32_t *labels;
     int64_t n, k;
-    float *dlogits; /* NULL: not wanted */
+    float *dlogits;   /* NULL: not wanted */
+    double smoothing; /* of a label, which each class has a part of */
+    double less;      /* that part, in a gradient */
 };
 
 /* A NaN may be passed over: it makes the row's sum one. */
@@ -68,28 +70,40 @@ INLINE double add_up(double sum, const double *values, int64_t count)
     return sum;
 }
 
-/* d = e / sum / n, but for the label's own. Most batches are powers of two: to divide by one is to
- * multiply by its inverse, to the bit, and takes half of the time. */
-INLINE void gradient(float *d, const double *exps, int64_t count, double sum, int64_t n)
+/* d = e / sum / n - less, but for the label's own. Most batches are powers of two: to divide by one
+ * is to multiply by its inverse, to the bit, and takes half of the time. */
+INLINE void gradient(float *d, const double *exps, int64_t count, double sum,
+                     const struct entropy *ce)
 {
-    if ((n & (n - 1)) == 0) {
-        const double inverse = 1.0 / (double)n;
+    const double less = ce->less;
+    if ((ce->n & (ce->n - 1)) == 0) {
+        const double inverse = 1.0 / (double)ce->n;
 #pragma omp simd
         for (int64_t j = 0; j < count; j++) {
-            d[j] = (float)(exps[j] / sum * inverse);
+            d[j] = (float)(exps[j] / sum * inverse - less);
         }
         return;
     }
-    const double divisor = (double)n;
+    const double divisor = (double)ce->n;
 #pragma omp simd
     for (int64_t j = 0; j < count; j++) {
-        d[j] = (float)(exps[j] / sum / divisor);
+        d[j] = (float)(exps[j] / sum / divisor - less);
     }
 }
 
-INLINE float label_gradient(double e, double sum, int64_t n)
+INLINE float label_gradient(double e, double sum, const struct entropy *ce)
 {
-    return (float)((e / sum - 1.0) / (double)n);
+    return (float)((e / sum - (1.0 - ce->smoothing)) / (double)ce->n - ce->less);
+}
+
+/* What the parts of the other classes add to the loss: (x - mean of the row) smoothing. */
+INLINE double smoothed(const float *row, float own, const struct entropy *ce)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < ce->k; j++) {
+        sum += (double)row[j];
+    }
+    return ce->smoothing * ((double)own - sum / (double)ce->k);
 }
 
 /* Rows that fit on the stack together: one call of exp and log for all of them. */
@@ -111,10 +125,13 @@ static void short_rows(const struct entropy *ce, int64_t first, int64_t rows, do
     for (int64_t i = 0; i < rows; i++) {
         losses[i] = logs[i] - ((double)logits[i * ce->k + labels[i]] - max[i]);
     }
+    for (int64_t i = 0; ce->smoothing > 0 && i < rows; i++) {
+        losses[i] += smoothed(logits + i * ce->k, logits[i * ce->k + labels[i]], ce);
+    }
     for (int64_t i = 0; ce->dlogits != NULL && i < rows; i++) {
         float *d = ce->dlogits + (first + i) * ce->k;
-        gradient(d, exps + i * ce->k, ce->k, sums[i], ce->n);
-        d[labels[i]] = label_gradient(exps[i * ce->k + labels[i]], sums[i], ce->n);
+        gradient(d, exps + i * ce->k, ce->k, sums[i], ce);
+        d[labels[i]] = label_gradient(exps[i * ce->k + labels[i]], sums[i], ce);
     }
 }
 
@@ -138,20 +155,22 @@ static double long_row(const struct entropy *ce, int64_t index)
         float *d = ce->dlogits + index * ce->k;
         less_max(exps, row + at, count, max);
         exact_lanes_exp(exps, count);
-        gradient(d + at, exps, count, sum, ce->n);
+        gradient(d + at, exps, count, sum, ce);
         if (label >= at && label < at + count) {
-            d[label] = label_gradient(exps[label - at], sum, ce->n);
+            d[label] = label_gradient(exps[label - at], sum, ce);
         }
     }
     double log = sum;
     exact_lanes_log(&log, 1);
-    return log - ((double)row[label] - max);
+    const double loss = log - ((double)row[label] - max);
+    return ce->smoothing > 0 ? loss + smoothed(row, row[label], ce) : loss;
 }
 
 double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
-                         float *dlogits, int threads)
+                         double smoothing, float *dlogits, int threads)
 {
-    const struct entropy ce = {logits, labels, n, k, dlogits};
+    const double less = smoothing / (double)k / (double)n;
+    const struct entropy ce = {logits, labels, n, k, dlogits, smoothing, less};
     const int64_t fitting = k < TILE / TILE_ROWS ? TILE_ROWS : k <= TILE ? TILE / k : 1;
     double losses[ROUND_ROWS];
     double loss = 0;

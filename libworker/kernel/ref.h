@@ -51,8 +51,9 @@ void ref_dense_bwd_data(const double *dy, const double *w, int64_t n, int64_t in
                         double *dx);
 void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t in, int64_t out,
                            double *dw, double *db);
+/* Labels are 1 - smoothing, and smoothing / k for each class (Szegedy et al., 2016). */
 double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, int64_t k,
-                      double *dlogits);
+                      double smoothing, double *dlogits);
 double ref_mse(const double *y, const double *target, int64_t n, int64_t k, double *dy);
 
 #endif

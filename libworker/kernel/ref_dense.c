@@ -49,7 +49,7 @@ void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t
 }
 
 double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, int64_t k,
-                      double *dlogits)
+                      double smoothing, double *dlogits)
 {
     double loss = 0;
     for (int64_t r = 0; r < n; r++) {
@@ -62,10 +62,13 @@ double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, in
         for (int64_t j = 0; j < k; j++) {
             sum += exp(row[j] - max);
         }
-        loss -= row[labels[r]] - max - log(sum);
-        for (int64_t j = 0; dlogits != NULL && j < k; j++) {
+        for (int64_t j = 0; j < k; j++) {
             double p = exp(row[j] - max) / sum;
-            dlogits[r * k + j] = (p - (j == labels[r])) / (double)n;
+            double target = smoothing / (double)k + (j == labels[r] ? 1 - smoothing : 0);
+            loss -= target > 0 ? target * (row[j] - max - log(sum)) : 0;
+            if (dlogits != NULL) {
+                dlogits[r * k + j] = (p - target) / (double)n;
+            }
         }
     }
     return loss / (double)n;

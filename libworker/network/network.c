@@ -3,6 +3,7 @@
 #include "libworker/network/network.h"
 
 #include "libworker/data/json_text.h"
+#include "libworker/graph/op.h"
 #include "libworker/network/known.h"
 #include "libworker/network/layer.h"
 #include "proto/text.h"
@@ -284,6 +285,14 @@ static int check_output(const struct network *network, const struct graph *graph
                      shape_format(&want, b, sizeof(b)));
 }
 
+static int softmax_ce(struct graph *graph, int output, int label, const struct network_input *input,
+                      struct ms_err *err)
+{
+    const struct op op = {
+        .kind = OP_SOFTMAX_CE, .in = {output, label}, .smoothing = input->label_smoothing};
+    return graph_apply(graph, &op, err);
+}
+
 static int add_loss(struct graph *graph, int output, const struct network_input *input,
                     enum network_loss loss, struct ms_err *err)
 {
@@ -291,7 +300,7 @@ static int add_loss(struct graph *graph, int output, const struct network_input 
     enum ms_dtype dtype = loss == NETWORK_LOSS_MSE ? MS_F32 : MS_I32;
     int label = graph_label(graph, "label", &shape, dtype, err);
     int value = loss == NETWORK_LOSS_MSE ? graph_mse(graph, output, label, err)
-                                         : graph_softmax_ce(graph, output, label, err);
+                                         : softmax_ce(graph, output, label, input, err);
     int rc = graph_set_loss(graph, value, err);
     return rc < 0 ? rc : graph_set_output(graph, output, err);
 }

@@ -22,6 +22,7 @@ struct network_input { /* what one batch looks like */
     int64_t batch;
     int64_t channels, height, width; /* images; features: channels = features, height = width = 1 */
     int64_t classes;                 /* or target width for mse */
+    double label_smoothing;          /* of classes, in training: 0 none */
 };
 
 struct network; /* opaque */

@@ -158,7 +158,9 @@ static void run_loss(struct plan *plan, const struct step *step)
     }
     const int32_t *labels = step->ptr[LOSS_LABELS];
     int threads = threads_for(plan, (size_t)(rows * step->columns) * EXP_FLOATS);
-    plan->loss = kernel_softmax_ce(logits, labels, rows, step->columns, gradient, threads);
+    const double smoothing = plan->training ? graph_op(plan->graph, step->op)->smoothing : 0;
+    plan->loss =
+        kernel_softmax_ce(logits, labels, rows, step->columns, smoothing, gradient, threads);
     if (!plan->training) {
         plan->correct = kernel_count_correct(logits, labels, rows, step->columns);
     }

@@ -66,7 +66,8 @@ static int make_graph(const struct replica_config *cfg, int64_t batch, int train
                                   .channels = cfg->train.channels,
                                   .height = cfg->train.height,
                                   .width = cfg->train.width,
-                                  .classes = classes};
+                                  .classes = classes,
+                                  .label_smoothing = cfg->job->label_smoothing};
     enum network_loss loss =
         cfg->job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE;
     struct graph *graph = NULL;

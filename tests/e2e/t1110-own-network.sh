@@ -51,6 +51,11 @@ sed -i 's/max_pool/avg_pool/' "$T/nets/mine.yaml"
 ok "not with another file under that name" says "network.layers[" "$MSCTL" run --run-dir "$T/other" -n 2 \
     --resume "$T/before" "$T/filed.yaml"
 
+ok "labels are smoothed" run smooth -n 2 --set label_smoothing=0.1 "$T/named.yaml"
+ok "to other weights" [ "$(digest smooth)" != "$(digest named)" ]
+ok "not where the targets are numbers" says "label_smoothing has no meaning with loss: mse" "$MSCTL" run \
+    --set label_smoothing=0.1 --set network=linear --set 'dataset={kind: nonlinear}' --set transforms=[] "$T/named.yaml"
+
 # ---- what is dropped at random is a function of seed, step and row
 sed 's/  - flatten/  - dropout: {rate: 0.3}\n  - flatten\n  - dropout/' "$known" >"$T/nets/mine.yaml"
 ok "a job with dropout" run dropped -n 2 "$T/filed.yaml"

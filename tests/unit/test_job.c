@@ -320,6 +320,7 @@ END_TEST
 
 static const char *const round_trips[] = {
     "",
+    "label_smoothing: 0.1\n",
     "name: a.b-c_9\nworkers: 1024\npriority: -5\nclasses: 12\nsteps: 7\nthreads: 3\nseed: "
     "9007199254740992\n",
     "initial_weights: w.safetensors\nevaluate: {dataset: {kind: mnist, path: x}, every_epochs: 4, "

@@ -35,21 +35,38 @@ static void ck_grad(void)
 
 START_TEST(cross_entropy_agrees_with_the_reference)
 {
-    double loss = ref_softmax_ce(da, labels, N, K, want);
+    double loss = ref_softmax_ce(da, labels, N, K, 0, want);
 
-    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, grad, 1), loss, 1e-13);
+    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, 0, grad, 1), loss, 1e-13);
     ck_grad();
-    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, NULL, 1), loss, 1e-13);
+    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, 0, NULL, 1), loss, 1e-13);
 }
 END_TEST
 
 START_TEST(cross_entropy_agrees_beyond_the_exponentials_that_are_kept)
 {
     ck_assert_int_gt(N * K, 256); /* one row of so many classes */
-    double loss = ref_softmax_ce(da, labels, 1, N * K, want);
+    double loss = ref_softmax_ce(da, labels, 1, N * K, 0, want);
 
-    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, 1, N * K, grad, 1), loss, 1e-13);
+    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, 1, N * K, 0, grad, 1), loss, 1e-13);
     ck_grad();
+}
+END_TEST
+
+/* Short rows and one that is computed in pieces. */
+START_TEST(smoothed_labels_agree_with_the_reference)
+{
+    for (int as_one = 0; as_one < 2; as_one++) {
+        const int n = as_one ? 1 : N;
+        const int k = as_one ? N * K : K;
+        const double plain = kernel_softmax_ce(a, labels, n, k, 0, NULL, 1);
+        const double loss = ref_softmax_ce(da, labels, n, k, 0.1, want);
+
+        ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, n, k, 0.1, grad, 1), loss, 1e-13);
+        ck_grad();
+        ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, n, k, 0.1, NULL, 3), loss, 1e-13);
+        ck_assert_double_ne(loss, plain);
+    }
 }
 END_TEST
 
@@ -58,13 +75,13 @@ START_TEST(cross_entropy_survives_huge_logits_and_one_class)
     const float huge[] = {3e38F, -3e38F, 0};
     const int32_t second[] = {1}, first[] = {0};
 
-    double loss = kernel_softmax_ce(huge, second, 1, 3, grad, 1);
+    double loss = kernel_softmax_ce(huge, second, 1, 3, 0, grad, 1);
 
     ck_assert_double_eq_tol(loss, 6e38, 1e32);
     ck_assert_float_eq(grad[0], 1);
     ck_assert_float_eq(grad[1], -1);
     ck_assert_float_eq(grad[2], 0);
-    ck_assert_double_eq(kernel_softmax_ce(huge, first, 1, 1, grad, 1), 0);
+    ck_assert_double_eq(kernel_softmax_ce(huge, first, 1, 1, 0, grad, 1), 0);
     ck_assert_float_eq(grad[0], 0);
 }
 END_TEST
@@ -72,7 +89,7 @@ END_TEST
 START_TEST(a_nan_in_the_logits_shows_in_the_loss)
 {
     a[5] = NAN;
-    ck_assert(isnan(kernel_softmax_ce(a, labels, N, K, grad, 1)));
+    ck_assert(isnan(kernel_softmax_ce(a, labels, N, K, 0, grad, 1)));
     ck_assert(isnan(kernel_mse(a, b, N, K, grad)));
 }
 END_TEST
@@ -105,6 +122,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, cross_entropy_agrees_with_the_reference);
     tcase_add_test(tc, cross_entropy_agrees_beyond_the_exponentials_that_are_kept);
+    tcase_add_test(tc, smoothed_labels_agree_with_the_reference);
     tcase_add_test(tc, cross_entropy_survives_huge_logits_and_one_class);
     tcase_add_test(tc, a_nan_in_the_logits_shows_in_the_loss);
     tcase_add_test(tc, mean_squared_error_agrees_with_the_reference);

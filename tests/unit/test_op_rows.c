@@ -98,6 +98,7 @@ static struct graph *try_offer(const struct op_row *row, const struct offer *off
                     .window = graph_window_valid(KERNEL, KERNEL),
                     .epsilon = 1e-5,
                     .rate = 0.25,
+                    .smoothing = 0.2,
                     .alpha = 0.3};
     for (int i = 0; i < n_in; i++) {
         op.in[i] = input_of(g, row->wants[i], i, source, offer);

@@ -117,7 +117,7 @@ START_TEST(dense_and_losses_by_hand)
 
     ref_dense(x, w, b, 2, 2, 3, y);
     ck_all(y, (const double[]){1, 12, 103, 3, 14, 107}, 6);
-    ck_assert_double_eq_tol(ref_softmax_ce(logits, labels, 2, 2, grad),
+    ck_assert_double_eq_tol(ref_softmax_ce(logits, labels, 2, 2, 0, grad),
                             (log(2.0) + log(4.0 / 3)) / 2, 1e-14);
     ck_all(grad, (const double[]){.25, -.25, -.125, .125}, 4);
     ck_assert_double_eq_tol(ref_mse(x, logits, 2, 2, grad), (1 + 4 + pow(3 - log(3.0), 2) + 16) / 4,
@@ -132,7 +132,7 @@ START_TEST(cross_entropy_survives_huge_logits)
     const int32_t label[] = {1};
     double grad[3];
 
-    ck_assert_double_eq_tol(ref_softmax_ce(logits, label, 1, 3, grad), 2e4, 1e-9);
+    ck_assert_double_eq_tol(ref_softmax_ce(logits, label, 1, 3, 0, grad), 2e4, 1e-9);
     ck_all(grad, (const double[]){1, -1, 0}, 3);
 }
 END_TEST
@@ -282,7 +282,7 @@ static double dense_loss(void *arg)
 
 static double ce_loss(void *arg)
 {
-    return ref_softmax_ce(x, arg, ROWS, IN, NULL);
+    return ref_softmax_ce(x, arg, ROWS, IN, 0, NULL);
 }
 
 static double mse_loss(void *arg)
@@ -301,7 +301,7 @@ START_TEST(gradients_of_dense_and_losses_agree_with_differences)
     ref_dense_bwd_weights(x, dy, ROWS, IN, OUT, dw, db);
     ck_gradient(w, dw, IN * OUT, dense_loss, NULL);
     ck_gradient(w + IN * OUT, db, OUT, dense_loss, NULL);
-    ref_softmax_ce(x, labels, ROWS, IN, dx);
+    ref_softmax_ce(x, labels, ROWS, IN, 0, dx);
     ck_gradient(x, dx, ROWS * IN, ce_loss, labels);
     ref_mse(x, w, ROWS, IN, dx);
     ck_gradient(x, dx, ROWS * IN, mse_loss, w);
