@@ -15,6 +15,7 @@ struct dn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct dn_md *mds[MD_LISTS]; /* by md_list */
+    struct dn_md *twins;         /* no two of them are asked for in one place: a list will do */
 };
 
 struct dn_pd {
@@ -97,19 +98,25 @@ int dn_create(struct dn **ret, struct ms_err *err)
     return 0;
 }
 
+static void free_mds(struct dn_md *list)
+{
+    while (list != NULL) {
+        struct dn_md *md = list;
+        list = md->next;
+        raw_md_free(&md->desc);
+        free(md);
+    }
+}
+
 void dn_destroy(struct dn *dn)
 {
     if (dn == NULL) {
         return;
     }
     for (int i = 0; i < MD_LISTS; i++) {
-        while (dn->mds[i] != NULL) {
-            struct dn_md *md = dn->mds[i];
-            dn->mds[i] = md->next;
-            raw_md_free(&md->desc);
-            free(md);
-        }
+        free_mds(dn->mds[i]);
     }
+    free_mds(dn->twins);
     if (dn->stream != NULL) {
         (void)dnnl_stream_destroy(dn->stream);
     }
@@ -360,6 +367,33 @@ const struct dn_md *dn_md_as(struct dn *dn, const struct dn_md *md, enum dn_tag 
 const struct dn_md *dn_md_as_named(struct dn *dn, const struct dn_md *md, const char *name)
 {
     return dn_md_named(dn, md->dtype, md->n_dims, md->dims, name);
+}
+
+const struct dn_md *dn_md_twin(struct dn *dn, const struct dn_md *md, enum dn_tag tag)
+{
+    const dnnl_format_tag_t format = format_tag(md->n_dims, tag);
+    if (md->tag == DN_ANY || format == dnnl_format_tag_undef || !is_called(md, format)) {
+        return NULL;
+    }
+    for (const struct dn_md *twin = dn->twins; twin != NULL; twin = twin->next) {
+        if (twin->tag == tag && twin->dtype == md->dtype && twin->n_dims == md->n_dims &&
+            memcmp(twin->dims, md->dims, sizeof(md->dims)) == 0) {
+            return twin;
+        }
+    }
+    struct dn_md *twin = malloc(sizeof(*twin));
+    if (twin == NULL) {
+        return NULL;
+    }
+    *twin = *md;
+    if (raw_md_by_tag(&twin->desc, md->dtype, md->n_dims, md->dims, format) != dnnl_success) {
+        free(twin);
+        return NULL;
+    }
+    twin->tag = tag;
+    twin->next = dn->twins;
+    dn->twins = twin;
+    return twin;
 }
 
 const struct dn_md *dn_md_part(struct dn *dn, const struct dn_md *md, const int64_t *dims,

@@ -116,6 +116,10 @@ const struct dn_md *dn_md_named(struct dn *dn, enum ms_dtype dtype, int n_dims, 
 /* The same tensor in another layout. */
 const struct dn_md *dn_md_as(struct dn *dn, const struct dn_md *md, enum dn_tag tag);
 const struct dn_md *dn_md_as_named(struct dn *dn, const struct dn_md *md, const char *name);
+/* The same memory as one of our layouts says it: where a dimension is 1 several of them are one,
+ * and an implementation may know it by one of its names alone. For dn_spec only, for it is another
+ * pointer than md; NULL: it is no such layout, or no memory. */
+const struct dn_md *dn_md_twin(struct dn *dn, const struct dn_md *md, enum dn_tag tag);
 /* The elements of these dims from these offsets on, at their places in md, for reorders alone: it
  * has no bytes of its own. NULL: no memory, or it does not begin and end with md's blocks. */
 const struct dn_md *dn_md_part(struct dn *dn, const struct dn_md *md, const int64_t *dims,

@@ -1,6 +1,7 @@
 /* emit.c - steps, buffers and layout changes: what lowering writes down */
 #include "libworker/plan/lowering.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,38 @@ static int as_rows(struct plan *plan, int op, struct operand *at, const struct d
     return rc;
 }
 
+/* The image's channels become as many as `to` has: a convolution may have taken the padding of its
+ * source for channels, and its gradient has them, too. Those that are more are zeros. */
+static int as_channels(struct plan *plan, int op, struct operand *at, const struct dn_md **md,
+                       const struct dn_md *to, struct ms_err *err)
+{
+    static const int64_t none[DN_DIMS_MAX] = {0};
+    static const enum dn_tag blocks[] = {DN_NCHW16C, DN_NCHW8C};
+    const int64_t want = dn_md_dims(to)[1];
+    if (emit_padded(plan, *md) == *md && want < dn_md_dims(*md)[1]) { /* without the last ones */
+        const struct dn_md *same = dn_md_as(plan->dn, to, dn_md_tag(*md));
+        const int is_same = same != NULL && emit_padded(plan, same) == *md;
+        const struct dn_md *part = is_same ? same : dn_md_part(plan->dn, *md, dn_md_dims(to), none);
+        *md = part != NULL ? part : *md;
+    }
+    for (int i = 0; i < 2 && dn_md_dims(emit_padded(plan, *md))[1] < want; i++) {
+        const struct dn_md *block = dn_md_as(plan->dn, *md, blocks[i]);
+        if (block != NULL && dn_md_dims(emit_padded(plan, block))[1] == want) {
+            int rc = emit_as(plan, op, *at, *md, block, at, err);
+            if (rc < 0) {
+                return rc;
+            }
+            *md = block;
+        }
+    }
+    *md = dn_md_dims(*md)[1] < want ? emit_padded(plan, *md) : *md;
+    return dn_md_dims(*md)[1] == want
+               ? 0
+               : ms_fail(err, MS_E_UNSUPPORTED,
+                         "%" PRId64 " channels are not to be had from a layout of %" PRId64, want,
+                         dn_md_dims(*md)[1]);
+}
+
 int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md,
             const struct dn_md *to, struct operand *ret, struct ms_err *err)
 {
@@ -131,6 +164,16 @@ int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md
     if (md == to || emit_padded(plan, md) == emit_padded(plan, to)) {
         *ret = at;
         return 0;
+    }
+    if (dn_md_n_dims(md) == DN_IMAGE_DIMS && dn_md_dims(md)[1] != dn_md_dims(to)[1]) {
+        rc = as_channels(plan, op, &at, &md, to, err);
+        if (rc < 0) {
+            return rc;
+        }
+        if (md == to || emit_padded(plan, md) == emit_padded(plan, to)) {
+            *ret = at;
+            return 0;
+        }
     }
     int buffer = emit_buffer_for(plan, to, err);
     if (buffer < 0) {

@@ -117,19 +117,30 @@ static struct dn_pd *pick(struct plan *plan, struct conv *conv)
     return any;
 }
 
-/* The result must be in a layout that our kernels know. */
+/* The result must be in a layout that our kernels know. oneDNN's reference code is fifty times
+ * slower than a matrix product: it is taken where no other layout has anything else. */
 static struct dn_pd *pick_known(struct plan *plan, struct conv *conv)
 {
     static const enum dn_tag tags[] = {DN_ANY, DN_NCHW16C, DN_NHWC, DN_PLAIN};
+    struct dn_pd *slow = NULL;
+    struct dn_spec spec_of_slow = conv->spec;
     for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
         conv->spec.dst = dn_md(plan->dn, plan->precision, 4, conv->out_dims, tags[i]);
         struct dn_pd *pd = conv->spec.dst == NULL ? NULL : pick(plan, conv);
-        if (pd != NULL && dn_md_tag(dn_pd_md(plan->dn, pd, DN_DST)) != DN_OTHER) {
+        const int is_known = pd != NULL && dn_md_tag(dn_pd_md(plan->dn, pd, DN_DST)) != DN_OTHER;
+        if (is_known && dn_pd_rank(pd) > 0) {
+            dn_pd_destroy(slow);
             return pd;
         }
-        dn_pd_destroy(pd);
+        if (is_known && slow == NULL) {
+            slow = pd;
+            spec_of_slow = conv->spec;
+        } else {
+            dn_pd_destroy(pd);
+        }
     }
-    return NULL;
+    conv->spec = spec_of_slow;
+    return slow;
 }
 
 /* A layout that another plan fixed may be one for which this batch has only reference code: then

@@ -86,20 +86,16 @@ static int is_exact(struct plan *plan, const struct dn_pd *pd, const struct dn_s
            dn_pd_tensor(plan->dn, pd, DN_DST) == exact->dst;
 }
 
-/* Where a dimension is 1 two layouts are one, and an implementation may take it for the wrong one
- * of them when it is given, though it takes it by itself. So what the layouts do not bring is
- * looked for with some of them free, too, and counts if they come out the same. Who chose did no
- * more. */
-static int create_exact(struct plan *plan, const struct dn_spec *exact, const char *impl,
-                        struct dn_pd **ret, struct ms_err *err)
+/* 0: found, with some of the layouts free, and they came out the same. */
+static int create_freed(struct plan *plan, const struct dn_spec *exact, const struct dn_md *src,
+                        const struct dn_md *dst, const char *impl, struct dn_pd **ret)
 {
-    int rc = dn_pd_create_named(plan->dn, exact, impl, ret, err);
-    for (unsigned free = 1; free < 1U << TENSORS && rc == MS_E_UNSUPPORTED; free++) {
+    for (unsigned free = 0; free < 1U << TENSORS; free++) {
         struct dn_spec some = *exact;
         struct dn_pd *pd = NULL;
-        some.src = freed(plan, exact->src, free & 1U);
+        some.src = freed(plan, src, free & 1U);
         some.weights = freed(plan, exact->weights, free & 2U);
-        some.dst = freed(plan, exact->dst, free & 4U);
+        some.dst = freed(plan, dst, free & 4U);
         if (dn_pd_create_named(plan->dn, &some, impl, &pd, NULL) < 0) {
             continue;
         }
@@ -108,6 +104,34 @@ static int create_exact(struct plan *plan, const struct dn_spec *exact, const ch
             return 0;
         }
         dn_pd_destroy(pd);
+    }
+    return MS_E_UNSUPPORTED;
+}
+
+/* By one of its names, 0: its first one; NULL: it has no such name. */
+static const struct dn_md *named(struct plan *plan, const struct dn_md *md, int name)
+{
+    static const enum dn_tag tags[] = {DN_ANY, DN_PLAIN, DN_NHWC, DN_NCHW16C, DN_NCHW8C};
+    return name == 0 || md == NULL ? (name == 0 ? md : NULL) : dn_md_twin(plan->dn, md, tags[name]);
+}
+enum { NAMES = 5 };
+
+/* Where a dimension is 1 two layouts are one, and an implementation may take it for the wrong one
+ * of them when it is given, though it takes it by itself. So what the layouts do not bring is
+ * looked for with some of them free, too, and with source and result by their other names. Who
+ * chose did no more. */
+static int create_exact(struct plan *plan, const struct dn_spec *exact, const char *impl,
+                        struct dn_pd **ret, struct ms_err *err)
+{
+    int rc = dn_pd_create_named(plan->dn, exact, impl, ret, err);
+    for (int i = 0; i < NAMES * NAMES && rc == MS_E_UNSUPPORTED; i++) {
+        const struct dn_md *src = named(plan, exact->src, i / NAMES);
+        const struct dn_md *dst = named(plan, exact->dst, i % NAMES);
+        const int is_there =
+            (src != NULL || exact->src == NULL) && (dst != NULL || exact->dst == NULL);
+        if (is_there && create_freed(plan, exact, src, dst, impl, ret) == 0) {
+            return 0;
+        }
     }
     return rc;
 }

@@ -1,0 +1,383 @@
+/* test_plan_random.c - networks that nobody wrote: any list of layers has a plan, and the gradients
+ * of the oracle
+ *
+ * Lists are drawn from all kinds of layers, with odd sizes, groups that fill no block, gaps, one
+ * pixel, branches of images and of rows. Train, tail and evaluation plan are chosen together, go
+ * through their text, and are made of it: what is chosen must be what can be obeyed. */
+#include "tests/unit/plan_case.h"
+
+#include <stdarg.h>
+
+enum { SEEDS = 120, CLASSES = 5, TEXT_MAX = 8192 };
+
+struct maker { /* of one list */
+    uint64_t stream, n_drawn;
+    char text[TEXT_MAX];
+    size_t size;
+};
+
+struct made { /* what a list makes so far */
+    int64_t c, h, w;
+    int is_rows;
+};
+
+static int64_t draw(struct maker *m, uint64_t n)
+{
+    return (int64_t)ms_rng_below(m->stream, m->n_drawn++, n);
+}
+
+static void put(struct maker *m, const char *fmt, ...) MS_PRINTF(2, 3);
+
+static void put(struct maker *m, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    m->size += (size_t)vsnprintf(m->text + m->size, TEXT_MAX - m->size, fmt, args);
+    va_end(args);
+    ck_assert_uint_lt(m->size, TEXT_MAX);
+}
+
+static const char *bias(struct maker *m)
+{
+    return draw(m, 2) == 0 ? "none" : "fan_in";
+}
+
+/* `same` keeps what a stride leaves; so any window fits. out 0: any number. */
+static void put_conv(struct maker *m, struct made *made, int64_t out, int64_t most_stride)
+{
+    const int64_t stride = 1 + draw(m, (uint64_t)most_stride);
+    int64_t groups = out == 0 ? 1 + draw(m, 8) : 1;
+    groups = out == 0 && draw(m, 4) == 0 ? made->c : groups;
+    while (made->c % groups != 0) {
+        groups--;
+    }
+    const int64_t width = out > 0 ? out : groups * (1 + draw(m, groups > 8 ? 2 : 9));
+    put(m,
+        "{conv2d: {out: %lld, kernel: [%lld, %lld], stride: %lld, dilation: [%lld, %lld], groups: "
+        "%lld, padding: same, bias: %s}}",
+        (long long)width, 1LL + draw(m, 3), 1LL + draw(m, 3), (long long)stride, 1LL + draw(m, 3),
+        1LL + draw(m, 3), (long long)groups, bias(m));
+    made->c = width;
+    made->h = (made->h + stride - 1) / stride;
+    made->w = (made->w + stride - 1) / stride;
+}
+
+static void put_dense(struct maker *m, struct made *made, int64_t out)
+{
+    made->c = out > 0 ? out : 1 + draw(m, 24);
+    put(m, "{dense: {out: %lld, bias: %s}}", (long long)made->c, bias(m));
+}
+
+static void put_pointwise(struct maker *m, const struct made *made)
+{
+    static const char *const layers[] = {"relu",
+                                         "relu6",
+                                         "{leaky_relu: {slope: 0.1}}",
+                                         "{elu: {alpha: 0.7}}",
+                                         "gelu",
+                                         "{gelu: {approximate: tanh}}",
+                                         "silu",
+                                         "hard_swish",
+                                         "sigmoid",
+                                         "tanh",
+                                         "dropout",
+                                         "batch_norm"};
+    /* statistics of a few values amplify rounding until nothing can be compared */
+    const int has_many = !made->is_rows && made->h * made->w >= 9;
+    put(m, "%s", layers[draw(m, MS_ARRAY_SIZE(layers) - (has_many ? 0 : 1))]);
+}
+
+static void put_mixing(struct maker *m, struct made *made, int64_t out)
+{
+    if (made->is_rows) {
+        put_dense(m, made, out);
+    } else {
+        put_conv(m, made, out, 1);
+    }
+}
+
+/* A list that keeps the image's size, and with out > 0 makes so many channels. */
+static void put_branch(struct maker *m, struct made *made, int64_t out)
+{
+    put(m, "[");
+    for (int64_t n = draw(m, 3); n > 0; n--) {
+        if (draw(m, 2) == 0) {
+            put_mixing(m, made, 0);
+        } else {
+            put_pointwise(m, made);
+        }
+        put(m, ", ");
+    }
+    if (out > 0) {
+        put_mixing(m, made, out);
+    }
+    put(m, "]");
+}
+
+static void put_concat(struct maker *m, struct made *made)
+{
+    int64_t channels = 0;
+    put(m, "{concat: {branches: [");
+    for (int64_t n = 2 + draw(m, 3); n > 0; n--) {
+        struct made branch = *made;
+        put_branch(m, &branch, 0);
+        put(m, n > 1 ? ", " : "]}}");
+        channels += branch.c;
+    }
+    made->c = channels;
+}
+
+static void put_residual(struct maker *m, struct made *made)
+{
+    struct made body = *made;
+    put(m, "{residual: {body: ");
+    put_branch(m, &body, made->c);
+    put(m, "}}");
+}
+
+static void put_layer(struct maker *m, struct made *made)
+{
+    switch (draw(m, 10)) {
+    case 0:
+    case 1:
+        put_concat(m, made);
+        break;
+    case 2:
+        put_residual(m, made);
+        break;
+    case 3:
+    case 4:
+    case 5:
+        if (made->is_rows) {
+            put_dense(m, made, 0);
+        } else {
+            put_conv(m, made, 0, 2);
+        }
+        break;
+    case 6:
+        if (!made->is_rows && made->h > 1 && made->w > 1) {
+            put(m, "{%s: {kernel: 2}}", draw(m, 2) == 0 ? "max_pool" : "avg_pool");
+            made->h /= 2;
+            made->w /= 2;
+            break;
+        }
+        /* fall through */
+    default:
+        put_pointwise(m, made);
+        break;
+    }
+}
+
+static void put_network(struct maker *m, struct made made)
+{
+    put(m, "[");
+    for (int64_t n = 2 + draw(m, 6); n > 0; n--) {
+        put_layer(m, &made);
+        put(m, ", ");
+        if (!made.is_rows && draw(m, 8) == 0) {
+            const int is_flat = draw(m, 2) == 0;
+            put(m, "%s, ", is_flat ? "flatten" : "global_avg_pool");
+            made = (struct made){is_flat ? made.c * made.h * made.w : made.c, 1, 1, 1};
+        }
+    }
+    put(m, "%s{dense: {out: classes}}]", made.is_rows ? "" : "flatten, ");
+}
+
+/* ---- what must hold -----------------------------------------------------------------------------
+ */
+
+struct drawn {
+    struct maker maker;
+    struct network_input input;
+    struct graph *graphs[PLAN_USES];
+};
+
+/* The graphs of what the maker has put. */
+static void build_all(struct drawn *d)
+{
+    struct network *network = NULL;
+    struct maker *m = &d->maker;
+    ck_ms_ok(network_parse(m->text, m->size, "drawn", "drawn", &network, err));
+    for (int use = 0; use < PLAN_USES; use++) {
+        struct network_input input = d->input;
+        input.batch += use == PLAN_TAIL ? -1 : use == PLAN_EVALUATE ? 1 : 0;
+        ck_ms_ok(network_build(network, &input, NETWORK_LOSS_SOFTMAX_CE, &d->graphs[use], err));
+        if (use != PLAN_EVALUATE) {
+            ck_ms_ok(graph_differentiate(d->graphs[use], err));
+        }
+    }
+    network_destroy(network);
+}
+
+static void drawn_init(struct drawn *d, uint64_t seed)
+{
+    d->maker = (struct maker){.stream = ms_rng_stream(seed, 3, 1)};
+    struct maker *m = &d->maker;
+    d->input = (struct network_input){.batch = 2 + draw(m, 3),
+                                      .channels = 1 + draw(m, 4),
+                                      .height = 1 + draw(m, 9),
+                                      .width = 1 + draw(m, 9),
+                                      .classes = CLASSES};
+    put_network(m, (struct made){d->input.channels, d->input.height, d->input.width, 0});
+    build_all(d);
+}
+
+/* The plans of the text that was chosen. */
+static struct plan_spec *chosen(const struct drawn *d, uint64_t seed, const char *isa)
+{
+    struct plan_request request = {.world = 2,
+                                   .threads = 1,
+                                   .isa = isa,
+                                   .mirrors = (int)(seed % 2),
+                                   .recompute =
+                                       seed % 3 == 0 ? PLAN_RECOMPUTE_ON : PLAN_RECOMPUTE_OFF};
+    struct plan_spec *spec = NULL;
+    struct plan_spec *read = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    memcpy(request.graphs, d->graphs, sizeof(request.graphs));
+    struct ms_err why = {0, ""};
+    ck_assert_msg(plan_choose(&request, &spec, &why) == 0, "%s: %s", d->maker.text, why.text);
+    ck_ms_ok(plan_spec_format(spec, &text, &size, err));
+    ck_ms_ok(plan_spec_parse(text, size, &read, err));
+    free(text);
+    plan_spec_destroy(spec);
+    return read;
+}
+
+static void check_training(const struct drawn *d, struct plan_case *c)
+{
+    const char *which = NULL;
+    case_reference(c, 7);
+    case_reference_batch(c);
+    case_poison(c);
+    const double loss = (double)case_step(c);
+    ref_graph_run(c->ref);
+    const double want = ref_graph_loss(c->ref);
+    ck_assert_msg(fabs(loss - want) <= 1e-4 * (1 + fabs(want)), "loss %g, want %g: %s", loss, want,
+                  d->maker.text);
+    ck_assert_msg(case_exchange_is_finite(c), "something was not written: %s", d->maker.text);
+    const double worst = case_worst_gradient(c, &which);
+    ck_assert_msg(worst <= 2e-2, "gradient of %s is %.3g off: %s", which, worst, d->maker.text);
+}
+
+/* Takes the graphs. */
+static void check_all(struct drawn *d, uint64_t seed, const char *isa)
+{
+    struct plan_spec *spec = chosen(d, seed, isa);
+    for (int use = 0; use < PLAN_USES; use++) {
+        struct plan_case c = {.graph = d->graphs[use]};
+        struct ms_err why = {0, ""};
+        ck_assert_msg(plan_create(c.graph, spec, (enum plan_use)use, NULL, &c.plan, &why) == 0,
+                      "use %d: %s: %s", use, d->maker.text, why.text);
+        case_buffers(&c);
+        if (use != PLAN_EVALUATE) {
+            check_training(d, &c);
+        }
+        case_fini(&c);
+    }
+    plan_spec_destroy(spec);
+}
+
+static void check_drawn(uint64_t seed, const char *isa)
+{
+    static struct drawn d;
+    drawn_init(&d, seed);
+    check_all(&d, seed, isa);
+}
+
+/* What once got no plan, or one that could not be obeyed. */
+static const struct {
+    const char *text;
+    int64_t side;
+} refused_once[] = {
+    {"[conv2d: {out: 8, kernel: 3}, relu, conv2d: {out: 8, kernel: 3, stride: 2, dilation: 2, "
+     "padding: same}, global_avg_pool, dense: {out: classes}]",
+     32},
+    {"[conv2d: {out: 12, kernel: 3, padding: same}, conv2d: {out: 8, kernel: 3, dilation: 8, "
+     "padding: same}, flatten, dense: {out: classes}]",
+     8},
+    {"[conv2d: {out: 24, kernel: 16, stride: 16}, conv2d: {out: 24, kernel: 3, stride: 2, padding: "
+     "same, groups: 24}, batch_norm, relu6, global_avg_pool, dense: {out: classes}]",
+     32},
+    {"[conv2d: {out: 20, kernel: 16, stride: 16}, conv2d: {out: 20, kernel: 3, stride: 2, padding: "
+     "same, groups: 20}, silu, global_avg_pool, dense: {out: classes}]",
+     32},
+    {"[conv2d: {out: 16, kernel: 32}, conv2d: {out: 16, kernel: [2, 3], dilation: 3, padding: "
+     "same}, flatten, dense: {out: classes}]",
+     32},
+};
+
+START_TEST(what_was_refused_once_has_a_plan)
+{
+    static struct drawn d;
+    d.maker = (struct maker){.size = 0};
+    d.input = (struct network_input){.batch = 4,
+                                     .channels = 3,
+                                     .height = refused_once[_i].side,
+                                     .width = refused_once[_i].side,
+                                     .classes = CLASSES};
+    put(&d.maker, "%s", refused_once[_i].text);
+    build_all(&d);
+    check_all(&d, 1, NULL);
+}
+END_TEST
+
+/* oneDNN's reference code takes fifty times as long as a matrix product. */
+START_TEST(groups_of_few_channels_have_fast_code)
+{
+    static struct drawn d;
+    d.maker = (struct maker){.size = 0};
+    d.input = (struct network_input){4, 3, 16, 16, CLASSES, 0};
+    put(&d.maker, "[conv2d: {out: 64, kernel: 1}, conv2d: {out: 64, kernel: 3, padding: same, "
+                  "groups: 16}, global_avg_pool, dense: {out: classes}]");
+    build_all(&d);
+    struct plan_spec *spec = chosen(&d, 1, NULL);
+    for (int i = 0; i < spec->uses[PLAN_TRAIN].n_ops; i++) {
+        const struct plan_spec_op *op = &spec->uses[PLAN_TRAIN].ops[i];
+        ck_assert_msg(strstr(op->impl, "ref") == NULL, "%s %s: %s", op->kind, op->name, op->impl);
+    }
+    plan_spec_destroy(spec);
+    for (int use = 0; use < PLAN_USES; use++) {
+        graph_destroy(d.graphs[use]);
+    }
+}
+END_TEST
+
+START_TEST(any_list_has_a_plan_and_the_gradients_of_the_oracle)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        check_drawn(seed * 16 + (uint64_t)_i, NULL);
+    }
+}
+END_TEST
+
+/* A process has one cap: Check forks for every case, unless a debugger's user forbids it. */
+START_TEST(on_older_machines_too)
+{
+    static const char *const isas[] = {"sse41", "avx2"};
+    const char *fork_mode = getenv("CK_FORK");
+    struct ms_err refused = {0, ""};
+    if ((fork_mode != NULL && strcmp(fork_mode, "no") == 0) ||
+        plan_set_isa(isas[_i], &refused) < 0) {
+        printf("skip: %s\n", refused.text);
+        return;
+    }
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        check_drawn(seed * 16 + 8, isas[_i]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plan_random");
+    TCase *tc = tcase_create("drawn");
+    tcase_set_timeout(tc, 300);
+    tcase_add_loop_test(tc, any_list_has_a_plan_and_the_gradients_of_the_oracle, 0, 4);
+    tcase_add_loop_test(tc, on_older_machines_too, 0, 2);
+    tcase_add_loop_test(tc, what_was_refused_once_has_a_plan, 0, (int)MS_ARRAY_SIZE(refused_once));
+    tcase_add_test(tc, groups_of_few_channels_have_fast_code);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
