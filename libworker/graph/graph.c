@@ -4,6 +4,7 @@
 #include "proto/grow.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,58 @@ struct graph *graph_create(const char *name)
     return graph;
 }
 
+/* ---- names ---- */
+
+static size_t hash_of(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325U; /* FNV-1a */
+    for (; *name != '\0'; name++) {
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3U;
+    }
+    return (size_t)(hash ^ hash >> 32);
+}
+
+/* Where the name is in the table, or would be. */
+static size_t place_of(const struct graph *graph, const char *name)
+{
+    size_t at = hash_of(name) & (graph->n_named_room - 1);
+    while (graph->named[at] >= 0 && strcmp(graph->tensors[graph->named[at]]->name, name) != 0) {
+        at = (at + 1) & (graph->n_named_room - 1);
+    }
+    return at;
+}
+
+static void name_all(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->n_named_room; i++) {
+        graph->named[i] = -1;
+    }
+    for (int i = 0; i < graph_n_stored(graph); i++) {
+        const int tensor = graph_stored_at(graph, i);
+        graph->named[place_of(graph, graph->tensors[tensor]->name)] = tensor;
+    }
+}
+
+/* The last one that was appended. */
+static int name_tensor(struct graph *graph, int tensor)
+{
+    const size_t n = (size_t)graph_n_stored(graph);
+    if (2 * n <= graph->n_named_room) {
+        graph->named[place_of(graph, graph->tensors[tensor]->name)] = tensor;
+        return MS_OK;
+    }
+    const size_t room = graph->n_named_room > 0 ? 2 * graph->n_named_room : 64;
+    int *named = malloc(room * sizeof(*named));
+    if (named == NULL) {
+        return MS_E_NOMEM;
+    }
+    free(graph->named);
+    graph->named = named;
+    graph->n_named_room = room;
+    name_all(graph);
+    return MS_OK;
+}
+
 void graph_destroy(struct graph *graph)
 {
     if (graph == NULL) {
@@ -69,11 +122,13 @@ void graph_destroy(struct graph *graph)
     free(graph->params);
     free(graph->states);
     free(graph->gradients);
+    free(graph->named);
     free(graph);
 }
 
 void graph_truncate(struct graph *graph, int n_tensors, int n_ops, int n_gradients)
 {
+    const int n_stored = graph_n_stored(graph);
     while (graph->n_tensors > n_tensors) {
         free(graph->tensors[--graph->n_tensors]);
     }
@@ -87,6 +142,9 @@ void graph_truncate(struct graph *graph, int n_tensors, int n_ops, int n_gradien
         graph->n_states--;
     }
     graph->n_gradients = n_gradients;
+    if (graph_n_stored(graph) != n_stored) {
+        name_all(graph);
+    }
 }
 
 static int append_index(int **list, int *count, size_t *cap, int index)
@@ -128,6 +186,10 @@ int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role 
         return ms_fail(err, rc, "graph %s: no memory for tensor %s", graph->name, name);
     }
     graph->tensors[graph->n_tensors++] = tensor;
+    if ((role == TENSOR_PARAM || role == TENSOR_STATE) && name_tensor(graph, index) < 0) {
+        graph_truncate(graph, index, graph->n_ops, graph->n_gradients);
+        return ms_fail(err, MS_E_NOMEM, "graph %s: no memory for tensor %s", graph->name, name);
+    }
     return index;
 }
 
@@ -272,12 +334,5 @@ int graph_stored_at(const struct graph *graph, int i)
 
 int graph_find(const struct graph *graph, const char *name)
 {
-    for (int i = 0; i < graph->n_tensors; i++) {
-        const struct tensor *tensor = graph->tensors[i];
-        if ((tensor->role == TENSOR_PARAM || tensor->role == TENSOR_STATE) &&
-            strcmp(tensor->name, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return graph->n_named_room > 0 ? graph->named[place_of(graph, name)] : -1;
 }

@@ -11,6 +11,10 @@ struct graph {
     struct tensor **tensors; /* one allocation each: a borrowed tensor stays where it is */
     struct op **ops;
     int *params, *states, *gradients; /* tensor indices, in the order that graph.h promises */
+    /* Parameters and states by the hash of their name, open addressing; -1: free. A size of 2^n, at
+     * most half of which is taken; 0: there is none. */
+    int *named;
+    size_t n_named_room;
     int n_tensors, n_ops, n_params, n_states, n_gradients;
     size_t cap_tensors, cap_ops, cap_params, cap_states, cap_gradients;
     int n_forward_ops; /* -1 until differentiated */
