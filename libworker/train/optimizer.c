@@ -6,6 +6,7 @@
 #include "proto/macros.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -61,7 +62,8 @@ static void apply_adamw(const struct job_optimizer *o, uint64_t step, float scal
                                              (float)(o->learning_rate * (double)r->weight_decay),
                                          .beta1 = (float)o->beta1,
                                          .beta2 = (float)o->beta2,
-                                         .epsilon = (float)(o->epsilon * root)};
+                                         /* no denormal, which would be flushed: 0 / 0 */
+                                         .epsilon = (float)fmax(o->epsilon * root, FLT_MIN)};
     kernel_adamw(r->weights, r->slots[0], r->slots[1], r->grads, r->count, &update);
 }
 

@@ -79,6 +79,9 @@ static double one_cycle(const struct job_schedule *schedule, const struct place 
 {
     const double n = (double)place->n;
     const double peak = schedule->pct_start * (place->last + 1.0) - 1.0;
+    if (peak >= place->last) { /* it only rises */
+        return anneal(place->rate, schedule->max_learning_rate, n < peak ? n / peak : 1);
+    }
     return n < peak ? anneal(place->rate, schedule->max_learning_rate, n / peak)
                     : anneal(schedule->max_learning_rate, schedule->min_learning_rate,
                              share(n, peak, place->last));
@@ -114,10 +117,12 @@ double schedule_rate(const struct job *job, int64_t steps_per_epoch, uint64_t st
                (schedule->warmup_from + (1.0 - schedule->warmup_from) * risen);
     }
     const int64_t length = length_of(job, steps_per_epoch, unit);
+    /* the last step has the last rate; an epoch of it would be one in vain, so it is behind it */
+    const int64_t behind = schedule->by == JOB_BY_EPOCH ? 0 : 1;
     const struct place place = {.rate = optimizer->learning_rate,
                                 .now = now,
                                 .n = now - schedule->warmup,
-                                .last = (double)(length - schedule->warmup - 1)};
+                                .last = (double)(length - schedule->warmup - behind)};
     return kinds[schedule->kind](schedule, &place);
 }
 

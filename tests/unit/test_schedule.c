@@ -108,15 +108,24 @@ static const struct figures {
      "{kind: multi_step, by: epoch, milestones: [3, 4], gamma: 0.5, warmup: 2}",
      100,
      {{1, 0}, {11, 0.05}, {21, 0.1}, {30, 0.1}, {31, 0.05}, {40, 0.05}, {41, 0.025}}},
-    {"0.1", /* six epochs, the last of them short: T_max 5 */
+    {"0.1", /* six epochs, the last of them short: T_max 6, as in PyTorch's examples */
      "{kind: cosine, by: epoch}",
      55,
      {{1, 0.1},
       {10, 0.1},
-      {11, 0.090450849718747371},
-      {50, 0.0095491502812526288},
-      {51, 0},
-      {55, 0}}},
+      {11, 0.09330127018922195},
+      {50, 0.025},
+      {51, 0.006698729810778065},
+      {55, 0.006698729810778065},
+      {61, 0}}},
+    {"0.1", /* two epochs: none of them in vain */
+     "{kind: cosine, by: epoch}",
+     20,
+     {{1, 0.1}, {10, 0.1}, {11, 0.05}, {20, 0.05}, {21, 0}}},
+    {"0.01", /* it only rises, to the end */
+     "{kind: one_cycle, max_learning_rate: 0.1, pct_start: 1}",
+     11,
+     {{1, 0.01}, {6, 0.055}, {11, 0.1}}},
     {"0.1", "{kind: cosine}", 1, {{1, 0.1}}}, /* no way from begin to end */
 };
 
@@ -187,8 +196,9 @@ static double other_way(const struct job *job, int64_t spe, uint64_t step)
     const double now = floor(i / u);
     const double all = ceil((double)job->epochs * (double)spe / u) - w;
     const double end = s->min_learning_rate;
-    const double p = all > 1 ? fmin((now - w) / (all - 1), 1) : 0;
-    const double peak = s->pct_start * all - 1;
+    const double most = s->by == JOB_BY_EPOCH ? all : all - 1; /* where the end is reached */
+    const double p = now > w ? fmin((now - w) / most, 1) : 0;
+    const double peak = s->pct_start * (most + 1) - 1;
     double reached = 0;
     for (int m = 0; m < s->n_milestones; m++) {
         reached += (double)s->milestones[m] <= now;
@@ -211,7 +221,7 @@ static double other_way(const struct job *job, int64_t spe, uint64_t step)
         }
         return s->max_learning_rate -
                (s->max_learning_rate - end) *
-                   (1 - cos(PI * fmin((now - w - peak) / (all - 1 - peak), 1))) / 2;
+                   (1 - cos(PI * fmin((now - w - peak) / (most - peak), 1))) / 2;
     default:
         return o->learning_rate;
     }
@@ -268,13 +278,13 @@ START_TEST(the_last_step_has_the_last_rate)
         const double end = job.optimizer.schedule.min_learning_rate;
         job.epochs += 3;
         const uint64_t total = job_total_steps(&job, SPE);
-        ck_assert_double_eq(schedule_rate(&job, SPE, total), end);
-        ck_assert_double_eq(schedule_rate(&job, SPE, total + 100), end);
-        const uint64_t before = total - (job.optimizer.schedule.by == JOB_BY_EPOCH ? SPE : 1);
-        ck_assert_double_ge(schedule_rate(&job, SPE, before), end);
-        if (end > 0) {
-            ck_assert_double_ne(schedule_rate(&job, SPE, before), end);
-        }
+        /* by epoch it is that of the one behind the last: none is in vain */
+        const int by_epoch = job.optimizer.schedule.by == JOB_BY_EPOCH;
+        const uint64_t epochs = (total + SPE - 1) / SPE;
+        const uint64_t last = by_epoch ? epochs * SPE + 1 : total;
+        ck_assert_double_eq(schedule_rate(&job, SPE, last), end);
+        ck_assert_double_eq(schedule_rate(&job, SPE, last + 100), end);
+        ck_assert_double_gt(schedule_rate(&job, SPE, last - 1), end);
     }
 }
 END_TEST
@@ -303,7 +313,8 @@ START_TEST(the_largest_numbers_overflow_nothing)
     ck_assert_double_eq(schedule_rate(&job, spe, 1), 1000);
     ck_assert_double_lt(schedule_rate(&job, spe, total), 1000);
     job.optimizer.schedule.length = 0;
-    ck_assert_double_eq(schedule_rate(&job, spe, total), 0);
+    ck_assert_double_lt(schedule_rate(&job, spe, total), 1e-8);
+    ck_assert_double_eq(schedule_rate(&job, spe, total + 1), 0);
     job.optimizer.schedule.warmup = 1000000000000;
     ck_assert_double_eq_tol(schedule_rate(&job, spe, total), 1e-3, 1e-12);
 }
