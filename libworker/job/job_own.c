@@ -3,6 +3,7 @@
 #include "libworker/job/job_schema.h"
 
 #include "libworker/network/network.h"
+#include "proto/settings.h"
 #include "proto/text.h"
 
 #include <assert.h>
@@ -35,7 +36,9 @@ static int is_graph_file(const char *text)
     return is;
 }
 
-/* "nets/my-net.yaml" is called my-net, where its document does not say it. */
+static const char default_name[] = "network"; /* where the document does not say one */
+
+/* A job of nets/my-net.yaml is called my-net where nobody says another name. */
 static void stem_of(const char *path, char *buf, size_t size)
 {
     static const char allowed[] =
@@ -60,7 +63,6 @@ static int parse_file(const struct field_reader *r, const struct tree_node *node
 {
     char given[MS_PATH_MAX + 1];
     char path[MS_PATH_MAX + 1];
-    char name[GRAPH_NAME_MAX];
     char *text = NULL;
     size_t size = 0;
     if (r->base_dir == NULL) {
@@ -69,24 +71,46 @@ static int parse_file(const struct field_reader *r, const struct tree_node *node
                          "puts the file's layers into it",
                          r->shown);
     }
+    struct ms_err why = {0, ""};
     int rc = field_read_path(r, node, given);
-    rc = rc < 0 ? rc : job_expand_path(given, path, sizeof(path), r->err);
-    rc = rc < 0 ? rc : job_read_text("network file", path, &text, &size, r->err);
     if (rc < 0) {
         return rc;
     }
-    stem_of(path, name, sizeof(name));
-    rc = network_parse(text, size, node->text, name, ret, r->err);
+    rc = job_expand_path(given, path, sizeof(path), &why);
+    rc = rc < 0 ? rc : job_read_text("network file", path, &text, &size, &why);
+    if (rc < 0) {
+        return rc == MS_E_NOMEM ? ms_fail(r->err, rc, "%s", why.text)
+                                : tree_fail(node, r->err, "%s: %s", r->shown, why.text);
+    }
+    rc = network_parse(text, size, node->text, default_name, ret, r->err);
     free(text);
     return rc;
+}
+
+/* Of those that have a name. */
+static int read_known(const struct field_reader *r, const struct tree_node *node,
+                      struct network **ret)
+{
+    size_t n = 0;
+    while (r->field->choices[n] != NULL && strcmp(r->field->choices[n], node->text) != 0) {
+        n++;
+    }
+    if (r->field->choices[n] != NULL) {
+        return network_by_name(node->text, ret, r->err);
+    }
+    const char *near = ms_nearest(node->text, r->field->choices, n);
+    char why[128];
+    snprintf(why, sizeof(why), "is no network that has a name%s%s%s",
+             near != NULL ? ", did you mean " : "", near != NULL ? near : "",
+             near != NULL ? "?" : "");
+    return field_fail(r, node, why);
 }
 
 int job_network_read(const struct field_reader *r, const struct tree_node *node,
                      struct network **ret)
 {
-    int index = 0;
     if (node->kind != TREE_SCALAR) {
-        return network_read(node, "network", ret, r->err);
+        return network_read(node, default_name, ret, r->err);
     }
     if (is_graph_file(node->text)) {
         return tree_fail(node, r->err,
@@ -97,8 +121,32 @@ int job_network_read(const struct field_reader *r, const struct tree_node *node,
     if (is_file(node->text)) {
         return parse_file(r, node, ret);
     }
-    int rc = field_read_choice(r, node, &index);
-    return rc < 0 ? rc : network_by_name(r->field->choices[index], ret, r->err);
+    return read_known(r, node, ret);
+}
+
+/* The job's text has it one level deeper than a file of its own. */
+static int check_text(const struct field_reader *r, const struct tree_node *node, const char *text,
+                      size_t size)
+{
+    struct tree_node *tree = NULL;
+    struct ms_err why = {0, ""};
+    if (size > MS_NETWORK_MAX) {
+        return tree_fail(node, r->err,
+                         "%s: a text of %zu bytes with all defaults, and at most %u are taken; let "
+                         "`repeat` say what is there several times",
+                         r->shown, size, MS_NETWORK_MAX);
+    }
+    char *job = malloc(size + sizeof("{\"network\":}"));
+    if (job == NULL) {
+        return ms_fail(r->err, MS_E_NOMEM, "%s: no memory for its text", r->shown);
+    }
+    const int n = sprintf(job, "{\"network\":%s}", text);
+    int rc = tree_parse(job, (size_t)n, "with all defaults", 0, &tree, &why);
+    tree_destroy(tree);
+    free(job);
+    return rc == MS_OK        ? MS_OK
+           : rc == MS_E_NOMEM ? ms_fail(r->err, rc, "%s", why.text)
+                              : tree_fail(node, r->err, "%s: %s", r->shown, why.text);
 }
 
 static int read_network(const struct field_reader *r, const struct tree_node *node, void *base)
@@ -117,13 +165,14 @@ static int read_network(const struct field_reader *r, const struct tree_node *no
     if (has_name) {
         return MS_OK;
     }
-    if (text == NULL) {
-        rc = ms_fail(r->err, MS_E_NOMEM, "%s: no memory for its text", r->shown);
-    } else if (size > MS_NETWORK_MAX) {
-        rc = tree_fail(node, r->err, "%s: a text of %zu bytes with all defaults; at most %u",
-                       r->shown, size, MS_NETWORK_MAX);
-    } else {
+    rc = text == NULL ? ms_fail(r->err, MS_E_NOMEM, "%s: no memory for its text", r->shown)
+                      : check_text(r, node, text, size);
+    if (rc == MS_OK) {
         memcpy(job->layers, text, size + 1);
+    }
+    const int is_named = strcmp(job->network, default_name) != 0;
+    if (node->kind == TREE_SCALAR && !is_named && job->name[0] == '\0') {
+        stem_of(node->text, job->name, sizeof(job->name));
     }
     free(text);
     return rc;

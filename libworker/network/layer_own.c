@@ -161,7 +161,8 @@ static int read_list(const struct field_reader *r, const struct tree_node *node,
                          r->shown);
     }
     if (node->n_items == 0) {
-        return tree_fail(node, r->err, "%s is empty; leave it out, or put a layer in it", r->shown);
+        return tree_fail(node, r->err, "%s is empty; put a layer in it%s", r->shown,
+                         (r->field->flags & FIELD_OPTIONAL) != 0 ? ", or leave it out" : "");
     }
     const struct tree_node **dst = (void *)((char *)base + r->field->offset);
     *dst = node;

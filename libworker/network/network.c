@@ -321,6 +321,12 @@ static int fill_graph(const struct network *network, struct graph *graph,
     int x = graph_data(graph, "data", &shape, &why);
     x = x < 0 ? x : build_list(&b, network->layers, "layers", x);
     int rc = x < 0 ? x : check_output(network, graph, x, input, &why);
+    if (rc == MS_OK && graph_n_params(graph) == 0) {
+        rc = tree_fail(
+            network->layers, &why,
+            "layers: none of them has parameters, so there is nothing to train; give it a "
+            "dense or conv2d layer");
+    }
     rc = rc < 0 ? rc : add_loss(graph, x, input, loss, &why);
     return rc < 0 ? ms_fail(err, rc, "%s", why.text) : MS_OK;
 }

@@ -35,6 +35,7 @@ char *checkpoint_job_text(const struct job *job)
         }
     }
     (void)json_object_del(json_object_get(root, "dataset"), "path"); /* data may move */
+    (void)json_object_del(json_object_get(root, "network"), "summary");
     char *text = json_text(root, CANONICAL, NULL);
     json_decref(root);
     free(whole);
@@ -155,6 +156,19 @@ static const char *show(const json_t *value, size_t digits, char buf[VALUE_MAX])
     return buf;
 }
 
+/* "network.layers...s[5].dropout.rate": where it begins, and what it is. */
+static const char *cut_key(char buf[KEY_MAX], const char *key)
+{
+    enum { HEAD = 14, DOTS = 3, TAIL = KEY_MAX - 1 - HEAD - DOTS };
+    const size_t length = strlen(key);
+    if (length < KEY_MAX) {
+        memcpy(buf, key, length + 1);
+    } else {
+        snprintf(buf, KEY_MAX, "%.*s...%s", HEAD, key, key + length - TAIL);
+    }
+    return buf;
+}
+
 static int fail_difference(const struct difference *d, const char *origin, struct ms_err *err)
 {
     char from[ORIGIN_MAX];
@@ -169,8 +183,7 @@ static int fail_difference(const struct difference *d, const char *origin, struc
     return ms_fail(err, MS_E_REFUSED,
                    "%s is of a job with %s: %s, and this one has %s: its training would be another "
                    "one; give the job that key, or begin anew",
-                   ms_text_end(from, sizeof(from), origin), ms_text_begin(key, sizeof(key), d->key),
-                   a, b);
+                   ms_text_end(from, sizeof(from), origin), cut_key(key, d->key), a, b);
 }
 
 int checkpoint_job_compare(const char *there, const char *here, const char *origin,

@@ -191,6 +191,9 @@ static int prepare_eval(struct train *train, struct ms_err *err)
 static int make_reducer(struct train *train, struct ms_err *err)
 {
     int n = train->sizes.n_buckets;
+    if (n < 1) {
+        return ms_fail(err, MS_E_INVALID, "the network has no parameters: nothing can be trained");
+    }
     struct reducer_bucket *buckets = calloc((size_t)n, sizeof(*buckets));
     if (train->results == NULL) {
         train->results = calloc((size_t)n, sizeof(*train->results));

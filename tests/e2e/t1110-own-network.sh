@@ -21,7 +21,7 @@ ok "one has its layers in a list" run listed -n 2 "$T/listed.yaml"
 ok "and the same weights" same "$(digest listed)" "$(digest named)"
 ok "one has them in a file beside it" run filed -n 2 "$T/filed.yaml"
 ok "and the same weights" same "$(digest filed)" "$(digest named)"
-ok "it is called as the file is" grep -qx "network mine" "$T/filed/plan.txt"
+ok "the job is called as the file is" grep -q "^job 1 (mine) SUCCEEDED" "$T/filed.out"
 ok "a network of the command line" run set -n 2 --set network="$known" "$T/filed.yaml"
 ok "has the same weights" same "$(digest set)" "$(digest named)"
 
@@ -41,12 +41,16 @@ ok "a layer that is none, by line" misfit "nets/bad.yaml:$first:" "${first}s/con
 ok "with the nearest one" says "known: conv2d dense" "$MSCTL" run --set network=nets/bad.yaml "$T/filed.yaml"
 ok "images where rows are read, by line" misfit "bad.yaml:$((last - 1)):" '/global_avg_pool/d; /flatten/d'
 ok "with what to do" says "put a flatten or a global_avg_pool before it" "$MSCTL" run --set network=nets/bad.yaml "$T/filed.yaml"
-ok "a file that is not there" says "network file $T/nets/none.yaml cannot be opened" "$MSCTL" run --set network=nets/none.yaml "$T/filed.yaml"
+ok "a file that is not there" says "network: network file $T/nets/none.yaml cannot be opened" "$MSCTL" run --set network=nets/none.yaml "$T/filed.yaml"
 
 # ---- a job goes on with the layers that it was begun with
 ok "a job with checkpoints" run before -n 2 --set 'checkpoint={every_steps: 3}' --set steps=6 "$T/filed.yaml"
 ok "goes on from them" run after -n 2 --set "checkpoint={every_steps: 3}" --resume "$T/before" "$T/filed.yaml"
 ok "to the same weights" same "$(digest after)" "$(digest named)"
+sed 's/^summary: .*/summary: other words/' "$T/nets/mine.yaml" >"$T/nets/moved.yaml"
+ok "from a file that was moved, and says other words of it" run moved -n 2 --set "checkpoint={every_steps: 3}" \
+    --resume "$T/before" --set network=nets/moved.yaml "$T/filed.yaml"
+ok "to the same weights" same "$(digest moved)" "$(digest named)"
 sed -i 's/max_pool/avg_pool/' "$T/nets/mine.yaml"
 ok "not with another file under that name" says "network.layers[" "$MSCTL" run --run-dir "$T/other" -n 2 \
     --resume "$T/before" "$T/filed.yaml"
@@ -78,5 +82,5 @@ ok "a node comes" start_node w0
 ok "and another one" start_node w1
 ok "they train it" wait_for 120 in_state 1 SUCCEEDED
 ok "to the same weights" json show 1 -- "j['weights_sha256'] == '$(digest named)'"
-ok "show knows its layers" json show 1 -- "'conv2d' in j['job']['network']['layers'][0] and j['job']['network']['name'] == 'mine'"
+ok "show knows its layers" json show 1 -- "'conv2d' in j['job']['network']['layers'][0] and j['job']['name'] == 'mine'"
 finish

@@ -831,7 +831,8 @@ static const struct {
     {"network: net.onnx\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
      "a network from a graph file comes later"},
     {"network: resnet\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
-     "'resnet' is not known, did you mean resnet50?"},
+     "'resnet' is no network that has a name, did you mean resnet50?; give a list of layers, a "
+     "file"},
     {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd}\n",
      "job.yaml:3:12: optimizer.learning_rate is missing"},
     {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: -0.1}\n",
@@ -1058,7 +1059,8 @@ START_TEST(a_file_of_layers_is_as_if_it_stood_in_the_job)
     fclose(file);
     static const char text[] = "network: my net.yaml\n" ON_SHAPES;
     ck_ms_ok(job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, &job, err));
-    ck_assert_str_eq(job.network, "my_net");
+    ck_assert_str_eq(job.network, "network");
+    ck_assert_str_eq(job.name, "my_net");
     ck_assert_ptr_nonnull(strstr(job.layers, "\"name\":\"fc\""));
 
     ck_ms_fails(parse(text, &job, err), MS_E_INVALID,
@@ -1066,7 +1068,7 @@ START_TEST(a_file_of_layers_is_as_if_it_stood_in_the_job)
     setenv("OF_MINE", dir, 1);
     static const char by_variable[] = "network: ${OF_MINE}/my net.yaml\n" ON_SHAPES;
     ck_ms_ok(parse(by_variable, &job, err));
-    ck_assert_str_eq(job.network, "my_net");
+    ck_assert_str_eq(job.name, "my_net");
     /* nor does a worker open one for somebody else */
     char sent[512];
     snprintf(sent, sizeof(sent), "network: '%s'\n" ON_SHAPES, path);
@@ -1140,6 +1142,15 @@ static const struct {
     {"network: lenet5\ntransforms: [{resize: {size: [28, 28]}}]\n" ON_SHAPES,
      "job.yaml:1:10: network lenet5 wants Cx32x32 and gets 3x28x28; add a resize transform"},
     {"network: []\n" ON_SHAPES, "a network is a list of layers"},
+    {"network: [global_avg_pool]\nclasses: 10\ntransforms: []\n" ON_SHAPES,
+     "layers: the last one makes (32, 3)"},
+    {"network: [avg_pool: {kernel: [14, 5]}, flatten]\ndataset: {kind: mnist, path: "
+     "/x}\noptimizer: {kind: sgd, learning_rate: 0.1}\n",
+     "job.yaml:1:10: layers: none of them has parameters, so there is nothing to train"},
+    {"network: none.yaml\n" ON_SHAPES,
+     "job.yaml:1:10: network: network file /base/none.yaml cannot be opened"},
+    {"network: squeeze.txt\n" ON_SHAPES,
+     "'squeeze.txt' is no network that has a name; give a list of layers, a file with one, or a"},
     {"network: true.yaml\n" ON_SHAPES, "network file /base/true.yaml cannot be opened"},
     {"network: net.mindir\n" ON_SHAPES, "a network from a graph file comes later"},
 };

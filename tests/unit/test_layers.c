@@ -338,7 +338,7 @@ static const struct {
     {"- concat: {branches: [[], [nothing]]}\n",
      "layers[0].concat.branches[1][0]: nothing is no layer"},
     {"[]\n", "net.yaml:1:1: a network is a list of layers"},
-    {"layers: []\n", "net.yaml:1:9: layers is empty; leave it out, or put a layer in it"},
+    {"layers: []\n", "net.yaml:1:9: layers is empty; put a layer in it"},
     {"- residual: {body: [relu], shortcut: []}\n", "layers[0].residual.shortcut is empty"},
     {"relu\n", "net.yaml:1:1: a network is a list of layers, or a map that has one under the key"},
     {"input: {height: 32}\nlayers: [flatten, dense: {out: classes}]\n",
