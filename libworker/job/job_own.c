@@ -136,11 +136,12 @@ static int check_text(const struct field_reader *r, const struct tree_node *node
                          "`repeat` say what is there several times",
                          r->shown, size, MS_NETWORK_MAX);
     }
-    char *job = malloc(size + sizeof("{\"network\":}"));
+    const size_t room = size + sizeof("{\"network\":}");
+    char *job = malloc(room);
     if (job == NULL) {
         return ms_fail(r->err, MS_E_NOMEM, "%s: no memory for its text", r->shown);
     }
-    const int n = sprintf(job, "{\"network\":%s}", text);
+    const int n = snprintf(job, room, "{\"network\":%s}", text);
     int rc = tree_parse(job, (size_t)n, "with all defaults", 0, &tree, &why);
     tree_destroy(tree);
     free(job);

@@ -112,7 +112,7 @@ static int create_freed(struct plan *plan, const struct dn_spec *exact, const st
 static const struct dn_md *named(struct plan *plan, const struct dn_md *md, int name)
 {
     static const enum dn_tag tags[] = {DN_ANY, DN_PLAIN, DN_NHWC, DN_NCHW16C, DN_NCHW8C};
-    return name == 0 || md == NULL ? (name == 0 ? md : NULL) : dn_md_twin(plan->dn, md, tags[name]);
+    return name == 0 ? md : md == NULL ? NULL : dn_md_twin(plan->dn, md, tags[name]);
 }
 enum { NAMES = 5 };
 
