@@ -143,6 +143,8 @@ void node_set(struct sched *s, struct node *node, enum node_event event, const c
         timer_stop(s, &node->forget);
         gone_remove(s, node);
         node->reason[0] = '\0';
+        /* a job may have waited for the process that it had before, on a host with a pause, too */
+        s->due |= list_empty(&s->recovering) ? 0 : DUE_PLACE;
         watch_news(s);
     } else if (was && !is) {
         s->n_registered--;

@@ -1,6 +1,8 @@
 /* test_sched_away.c - a process that was only away comes back with its rank: nothing was lost */
 #include "tests/unit/sched_recover_case.h"
 
+#include "daemon/sched/state.h"
+
 /* ---- the job's tries ----------------------------------------------------------------------------
  */
 
@@ -191,6 +193,27 @@ START_TEST(whose_node_has_its_next_process_is_not_waited_for)
     fix_close(conns[0]);
     conns[0] = fix_register("w0", 31);
     assigned(0, 2);
+}
+END_TEST
+
+/* ... nor though its host gets no ranks: it is idle for nobody, but ends the wait all the same. */
+START_TEST(whose_node_has_its_next_process_on_a_drained_host_is_not_waited_for)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = node_on("w0", 1, "a-bad");
+    submit(1);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 1, 0);
+    progress(1, 41);
+    host_drain(fix.s, node_find(fix.s, "w0")->host, "admin:root", "broken fan");
+    const uint64_t spare = node_on("w9", 9, "b-good");
+    fix_close(conns[0]);
+    fix_job_is(1, "RECOVERING", "waits for node w0: no process holds the state any more");
+    ck_assert_ptr_null(fix_heard(spare, MS_MSG_ASSIGN));
+
+    (void)node_on("w0", 31, "a-bad");
+
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
 }
 END_TEST
 
@@ -536,6 +559,7 @@ int main(void)
     tcase_add_test(t, who_alone_holds_the_state_has_a_lease_to_come_back);
     tcase_add_test(t, the_first_that_is_back_holds_it_for_all);
     tcase_add_test(t, whose_node_has_its_next_process_is_not_waited_for);
+    tcase_add_test(t, whose_node_has_its_next_process_on_a_drained_host_is_not_waited_for);
     tcase_add_test(t, one_whose_rank_a_newcomer_has_is_waited_for);
     tcase_add_test(t, its_time_is_not_that_of_a_newcomer);
     tcase_add_test(t, who_is_gone_for_long_is_not_waited_for);
