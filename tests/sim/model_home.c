@@ -103,11 +103,13 @@ bool m_awaits_home(const struct model *m, const struct m_job *job, bool perhaps)
            !m_state_is_held(m, job);
 }
 
-/* It is the one of those at home that is kept; perhaps: or another one is in its place. */
+/* It is the one of those at home that is kept, if the job can use it: release 0.1 takes no state.
+ * Perhaps: or another one is in its place. */
 static bool is_kept_at_home(const struct model *m, const struct m_job *job,
                             const struct m_node *node, bool perhaps)
 {
-    bool is = m_is_at_home(job, node) && (perhaps || !m_was_unfit(m, job, node->incarnation));
+    const bool can_serve = m_knows_plans(node) && !m_was_unfit(m, job, node->incarnation);
+    bool is = m_is_at_home(job, node) && (perhaps || can_serve);
     for (size_t i = 0; is && !perhaps && i < m->nodes.n; i++) {
         const struct m_node *other = &m->nodes.at[i];
         is = strcmp(node->id, job->home) == 0 || other == node || !m_is_idle(other) ||
