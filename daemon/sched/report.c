@@ -619,6 +619,7 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
     if (claim->generation < member->ready_in) { /* it has lost its way, and may begin anew */
         member->has_plan = false;
     }
+    member->may_lack_plan |= member->has_plan && claim->generation > member->ready_in;
     member->pid = hold->node->info.pid;
     member->machine = hold->node->machine;
     if (claim->step > member->step || !(member->has_plan || member->has_state)) {

@@ -213,6 +213,7 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
     snprintf(r->machine, sizeof(r->machine), "%s", m_machine(m_node_find(m, r->node)));
     r->missing = r->refused = false;
     r->has_plan = r->has_plan && conn->claim.generation >= r->ready_in; /* else it begins anew */
+    r->may_lack_plan = r->may_lack_plan || (r->has_plan && conn->claim.generation > r->ready_in);
     m_saver_came_back(m, job, conn->claim.rank);
     r->came_now =
         (!is_older || m_stops_at_step(job)) && job->state != JOB_RUNNING && !job->called_off;

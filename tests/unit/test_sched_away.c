@@ -323,6 +323,23 @@ START_TEST(who_may_have_begun_anew_hears_its_plan_again)
 }
 END_TEST
 
+/* ... and so does it where nobody saw it away: it is back before its old connection has ended. */
+START_TEST(who_is_back_on_another_connection_hears_its_plan_again)
+{
+    running(2);
+    progress(1, 7);
+    die(0, 20);
+    const uint64_t old = conns[1];
+    conns[1] = come_back(1, 2, 1, 2, 0);
+    ck_assert_uint_ne(conns[1], old);
+
+    die(0, 21);
+
+    (void)assigned(1, 3);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_PLAN));
+}
+END_TEST
+
 /* ... and so does it where another one had the rank meanwhile. */
 START_TEST(who_has_its_rank_again_hears_its_plan_again)
 {
@@ -556,6 +573,7 @@ int main(void)
     tcase_add_test(t, a_step_that_is_told_of_meanwhile_counts);
     tcase_add_test(t, a_newcomer_that_is_cut_off_has_not_stumbled);
     tcase_add_test(t, who_may_have_begun_anew_hears_its_plan_again);
+    tcase_add_test(t, who_is_back_on_another_connection_hears_its_plan_again);
     tcase_add_test(t, who_alone_holds_the_state_has_a_lease_to_come_back);
     tcase_add_test(t, the_first_that_is_back_holds_it_for_all);
     tcase_add_test(t, whose_node_has_its_next_process_is_not_waited_for);
