@@ -13,27 +13,28 @@
 
 /* ---- network: a name, a list of layers, or a file with one ---- */
 
-static int is_file(const char *text)
+/* endings: up to NULL. */
+static int ends_in(const char *text, const char *const *endings)
 {
-    static const char *const endings[] = {".yaml", ".yml", ".json"};
     const char *dot = strrchr(text, '.');
-    int is = strchr(text, '/') != NULL;
-    for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(endings); i++) {
+    int is = 0;
+    for (size_t i = 0; dot != NULL && endings[i] != NULL; i++) {
         is |= strcmp(dot, endings[i]) == 0;
     }
     return is;
 }
 
+static int is_file(const char *text)
+{
+    static const char *const endings[] = {".yaml", ".yml", ".json", NULL};
+    return strchr(text, '/') != NULL || ends_in(text, endings);
+}
+
 /* Known, and not read yet. */
 static int is_graph_file(const char *text)
 {
-    static const char *const endings[] = {".onnx", ".pb", ".mindir", ".graph"};
-    const char *dot = strrchr(text, '.');
-    int is = 0;
-    for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(endings); i++) {
-        is |= strcmp(dot, endings[i]) == 0;
-    }
-    return is;
+    static const char *const endings[] = {".onnx", ".pb", ".mindir", ".graph", NULL};
+    return ends_in(text, endings);
 }
 
 static const char default_name[] = "network"; /* where the document does not say one */
