@@ -51,14 +51,8 @@ int tape_append(struct tape *tape, enum op_kind kind, int forward, const int *in
 {
     int op = graph_append_op(tape->graph, kind, op_row(kind)->n_in, in, tape->err);
     if (op >= 0 && forward >= 0) {
-        const struct op *source = tape->graph->ops[forward];
         tape->graph->ops[op]->forward = forward;
-        tape->graph->ops[op]->window = source->window;
-        tape->graph->ops[op]->groups = source->groups;
-        tape->graph->ops[op]->epsilon = source->epsilon;
-        tape->graph->ops[op]->rate = source->rate;
-        tape->graph->ops[op]->smoothing = source->smoothing;
-        tape->graph->ops[op]->alpha = source->alpha;
+        graph_copy_settings(tape->graph->ops[op], tape->graph->ops[forward]);
     }
     return op;
 }

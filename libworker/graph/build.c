@@ -122,12 +122,7 @@ static int append(struct graph *graph, const struct op_row *row, const struct op
     if (op < 0) {
         return op;
     }
-    graph->ops[op]->window = want->window;
-    graph->ops[op]->groups = want->groups;
-    graph->ops[op]->epsilon = want->epsilon;
-    graph->ops[op]->rate = want->rate;
-    graph->ops[op]->smoothing = want->smoothing;
-    graph->ops[op]->alpha = want->alpha;
+    graph_copy_settings(graph->ops[op], want);
     int out = graph_append_output(graph, op, 0, name, TENSOR_VALUE, shape, err);
     int rc = out < 0 || row->outputs == NULL ? out : row->outputs(graph, op, err);
     if (rc < 0) {

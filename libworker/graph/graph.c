@@ -59,6 +59,18 @@ struct graph *graph_create(const char *name)
     return graph;
 }
 
+/* ---- settings ---- */
+
+void graph_copy_settings(struct op *to, const struct op *from)
+{
+    to->window = from->window;
+    to->groups = from->groups;
+    to->epsilon = from->epsilon;
+    to->alpha = from->alpha;
+    to->rate = from->rate;
+    to->smoothing = from->smoothing;
+}
+
 /* ---- names ---- */
 
 static size_t hash_of(const char *name)

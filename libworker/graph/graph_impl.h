@@ -37,6 +37,8 @@ int graph_fail_op(const struct graph *graph, const struct op *op, struct ms_err 
 int graph_window_shape(const struct graph *graph, const struct op *op, struct shape *ret,
                        struct ms_err *err);
 
+/* All that an op is told beside its inputs: a backward op is told the same as its forward op. */
+void graph_copy_settings(struct op *to, const struct op *from);
 /* Input 2 must be a vector of that many values. */
 int graph_check_bias(const struct graph *graph, const struct op *op, int64_t size,
                      struct ms_err *err);
