@@ -73,19 +73,20 @@ void graph_copy_settings(struct op *to, const struct op *from)
 
 /* ---- names ---- */
 
-static size_t hash_of(const char *name)
+uint64_t graph_hash_name(const char *name)
 {
-    uint64_t hash = 0xcbf29ce484222325U; /* FNV-1a */
+    uint64_t hash = 0xcbf29ce484222325U;
     for (; *name != '\0'; name++) {
         hash = (hash ^ (unsigned char)*name) * 0x100000001b3U;
     }
-    return (size_t)(hash ^ hash >> 32);
+    return hash;
 }
 
 /* Where the name is in the table, or would be. */
 static size_t place_of(const struct graph *graph, const char *name)
 {
-    size_t at = hash_of(name) & (graph->n_named_room - 1);
+    const uint64_t hash = graph_hash_name(name);
+    size_t at = (size_t)(hash ^ hash >> 32) & (graph->n_named_room - 1);
     while (graph->named[at] >= 0 && strcmp(graph->tensors[graph->named[at]]->name, name) != 0) {
         at = (at + 1) & (graph->n_named_room - 1);
     }

@@ -37,6 +37,8 @@ int graph_fail_op(const struct graph *graph, const struct op *op, struct ms_err 
 int graph_window_shape(const struct graph *graph, const struct op *op, struct shape *ret,
                        struct ms_err *err);
 
+/* FNV-1a, 64 bits (Fowler, Noll, Vo): initial values follow from it. */
+uint64_t graph_hash_name(const char *name);
 /* All that an op is told beside its inputs: a backward op is told the same as its forward op. */
 void graph_copy_settings(struct op *to, const struct op *from);
 /* Input 2 must be a vector of that many values. */

@@ -1,5 +1,5 @@
 /* init.c - first values of parameters and states, functions of (seed, name, element) */
-#include "libworker/graph/graph.h"
+#include "libworker/graph/graph_impl.h"
 #include "proto/exact.h"
 #include "proto/rng.h"
 
@@ -7,16 +7,6 @@
 #include <stddef.h>
 
 enum { INIT_PURPOSE = 0x696e6974 }; /* keeps these streams apart from data order's */
-
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
-static uint64_t hash_name(const char *name)
-{
-    uint64_t hash = 0xcbf29ce484222325U;
-    for (; *name != '\0'; name++) {
-        hash = (hash ^ (unsigned char)*name) * 0x100000001b3U;
-    }
-    return hash;
-}
 
 /* c[0] + c[1] x + ... + c[7] x^7 */
 static double poly7(const double c[8], double x)
@@ -82,7 +72,7 @@ static double normal_quantile(double p)
 void graph_init_values(const struct tensor *tensor, uint64_t seed, float *dst)
 {
     int64_t count = shape_count(&tensor->shape);
-    uint64_t stream = ms_rng_stream(seed, hash_name(tensor->name), INIT_PURPOSE);
+    uint64_t stream = ms_rng_stream(seed, graph_hash_name(tensor->name), INIT_PURPOSE);
     const double a = tensor->init.a;
     for (int64_t i = 0; i < count; i++) {
         double u = ms_rng_unit(stream, (uint64_t)i);
