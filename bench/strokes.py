@@ -103,10 +103,10 @@ class Strokes:
         in_recovery = self.rng.random() < self.options.again
         gap = (self.last - self.steps.step) / left * self.mean_kills() * 0.8 # not all strokes meet as many
         self.target = min(self.last, self.steps.step + max(1, int(gap * self.rng.uniform(0, 2))))
-        if in_recovery:
-            time.sleep(self.rng.uniform(0, self.options.again_s))
+        moment = time.monotonic() + (self.rng.uniform(0, self.options.again_s) if in_recovery else STANDSTILL_S)
         while self.goes_on():
-            if self.may_strike() and (in_recovery or self.steps.step >= self.target):
+            # a fast job recovers, and makes hundreds of steps, before a moment of its recovery is there
+            if self.may_strike() and (self.steps.step >= self.target or time.monotonic() >= moment):
                 return self.wait_for_instant()
             time.sleep(0.002)
         return False
@@ -123,10 +123,20 @@ class Strokes:
         time.sleep(self.rng.uniform(0, 0.01))
         return True
 
-    def mean_kills(self):
+    def kills_of(self, kind):
+        """How many a stroke of the kind kills, in the mean."""
         slots = len(self.cluster.slots)
         kills = {"one": 1, "several": 2, "head": 1, "head and some": 2.5, "all workers": slots, "everything": slots + 1}
-        return sum(kills.get(kind, 0) * weight for kind, weight in self.kinds.items()) / sum(self.kinds.values())
+        return kills.get(kind, 0)
+
+    def mean_kills(self):
+        return sum(self.kills_of(kind) * weight for kind, weight in self.kinds.items()) / sum(self.kinds.values())
+
+    def choose(self):
+        """A kind of stroke. Where few steps are left for the kills that are, one that kills: a fast job runs out of steps
+        while links are cut."""
+        kinds = [kind for kind in self.kinds if self.steps.step < self.last or self.kills_of(kind) > 0] or list(self.kinds)
+        return self.rng.choices(kinds, [self.kinds[kind] for kind in kinds])[0]
 
     # ---- whom
 
@@ -172,7 +182,7 @@ class Strokes:
         self.options.hosts.join()
 
     def strike(self):
-        kind = self.rng.choices(list(self.kinds), list(self.kinds.values()))[0]
+        kind = self.choose()
         lease_s, slots = self.cluster.lease_ms / 1000, len(self.cluster.slots)
         running = self.look_who_holds()
         down_s = self.rng.choice([0, 0, self.rng.uniform(0, 1.5), self.rng.uniform(0, lease_s)])
