@@ -26,6 +26,14 @@ enum job_schedule_kind {
     JOB_ONE_CYCLE
 };
 enum job_schedule_unit { JOB_BY_STEP, JOB_BY_EPOCH };
+/* What an evaluation counts beside loss and accuracy; train/scores.h. */
+enum job_metric {
+    JOB_METRIC_TOP5,
+    JOB_METRIC_PER_CLASS,
+    JOB_METRIC_CONFUSION,
+    JOB_METRIC_PERPLEXITY,
+    JOB_METRIC_MAE
+};
 enum job_mode { JOB_DATA_PARALLEL, JOB_STAND_ALONE };
 enum job_precision { JOB_FP32 };
 
@@ -91,6 +99,7 @@ struct job {
     struct data_spec evaluate_dataset;
     int64_t evaluate_every_epochs;
     int64_t evaluate_batch_size; /* default: batch_size */
+    unsigned evaluate_metrics;   /* 1 << enum job_metric each */
     int threads;                 /* a rank; 0: cores of the host / its ranks */
 };
 

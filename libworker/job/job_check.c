@@ -145,6 +145,24 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
     return MS_OK;
 }
 
+/* Those of classes want classes. */
+static int check_metrics(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const unsigned of_targets = 1U << JOB_METRIC_MAE;
+    const int has_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
+    if (has_classes && (job->evaluate_metrics & of_targets) != 0) {
+        return tree_fail(node_at(tree, "evaluate.metrics"), err,
+                         "evaluate.metrics: mae is the distance to targets that are numbers, and "
+                         "loss: softmax_cross_entropy has classes; leave it out");
+    }
+    if (!has_classes && (job->evaluate_metrics & ~of_targets) != 0) {
+        return tree_fail(node_at(tree, "evaluate.metrics"), err,
+                         "evaluate.metrics: with loss: mse targets are numbers, no classes; mae "
+                         "alone has a meaning");
+    }
+    return MS_OK;
+}
+
 static int check_evaluate(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     static const char section[] = "evaluate.dataset";
@@ -158,6 +176,7 @@ static int check_evaluate(const struct job *job, const struct tree_node *tree, s
                          job_data_kind_name(job->dataset.kind));
     }
     int rc = check_dataset(&job->evaluate_dataset, tree, section, err);
+    rc = rc < 0 ? rc : check_metrics(job, tree, err);
     return rc < 0 ? rc : check_evaluate_shape(job, tree, err);
 }
 

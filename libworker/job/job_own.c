@@ -311,6 +311,48 @@ const struct field_own job_transforms = {
     .write = write_transforms,
 };
 
+/* ---- a set of words ---- */
+
+static int read_metrics(const struct field_reader *r, const struct tree_node *list, void *base)
+{
+    unsigned bits = 0;
+    if (list->kind != TREE_LIST) {
+        return tree_fail(list, r->err, "%s must be a list, as [top5, per_class]", r->shown);
+    }
+    for (size_t i = 0; i < list->n_items; i++) {
+        const struct tree_node *node = list->items[i].value;
+        int which = 0;
+        int rc = field_read_choice(r, node, &which);
+        if (rc < 0) {
+            return rc;
+        }
+        if ((bits >> which & 1U) != 0) {
+            return tree_fail(node, r->err, "%s has %s twice", r->shown, node->text);
+        }
+        bits |= 1U << which;
+    }
+    *(unsigned *)(void *)((char *)base + r->field->offset) = bits;
+    return MS_OK;
+}
+
+static json_t *write_metrics(const struct field *field, const void *base)
+{
+    const unsigned bits = *(const unsigned *)(const void *)((const char *)base + field->offset);
+    json_t *list = bits == 0 ? json_null() : json_array();
+    for (unsigned i = 0; field->choices[i] != NULL; i++) {
+        if ((bits >> i & 1U) != 0) {
+            list = list_append(list, json_string(field->choices[i]));
+        }
+    }
+    return list;
+}
+
+const struct field_own job_metrics = {
+    .legal = "a list of top5 | per_class | confusion | perplexity | mae",
+    .read = read_metrics,
+    .write = write_metrics,
+};
+
 /* ---- milestones: whole numbers that rise ---- */
 
 static int read_milestones(const struct field_reader *r, const struct tree_node *list, void *base)

@@ -15,6 +15,7 @@ static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
 static const char *const data_kinds[] = {"cifar10", "mnist", "nonlinear", "shapes", NULL};
 static const char *const usages[] = {"train", "test", "all", NULL};
 static const char *const losses[] = {"softmax_cross_entropy", "mse", NULL};
+static const char *const metrics[] = {"top5", "per_class", "confusion", "perplexity", "mae", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step",       "multi_step", "exponential",
                                         "cosine",   "polynomial", "one_cycle",  NULL};
@@ -496,6 +497,13 @@ static const struct field job_rows[] = {
      .min = 1,
      .max = MS_BATCH_MAX,
      .help = "default: the job's batch_size"},
+    {.key = "evaluate.metrics",
+     .type = FIELD_OWN,
+     .own = &job_metrics,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = IN_JOB(evaluate_metrics),
+     .choices = metrics,
+     .help = "what is counted beside loss and accuracy"},
 
     {.key = "graph",
      .type = FIELD_LATER,

@@ -23,6 +23,7 @@ extern const struct field_own
     job_output; /* char[MS_PATH_MAX + 1]: a folder, absolute or below the run directory */
 extern const struct field_own
     job_transforms; /* struct transform[MS_TRANSFORMS_MAX], count in the int at count_offset */
+extern const struct field_own job_metrics; /* unsigned: bits 1 << the index in choices */
 extern const struct field_own
     job_milestones; /* int64_t[MS_MILESTONES_MAX], min .. max, rising; likewise */
 

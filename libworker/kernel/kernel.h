@@ -186,7 +186,9 @@ double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, 
                          double smoothing, float *dlogits, int threads);
 /* Mean of squared differences over n k elements, gradient 2 (y - t) / (n k). */
 double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, float *dy);
-/* Rows whose first largest value is at labels[row]. */
+/* Place of the first of a row's largest values; of those behind a NaN at its beginning none is. */
+int64_t kernel_largest(const float *row, int64_t k);
+/* Rows where that is labels[row]. */
 int64_t kernel_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t k);
 
 #endif

@@ -209,16 +209,20 @@ double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, flo
     return sum / count;
 }
 
+int64_t kernel_largest(const float *row, int64_t k)
+{
+    int64_t best = 0;
+    for (int64_t j = 1; j < k; j++) {
+        best = row[j] > row[best] ? j : best;
+    }
+    return best;
+}
+
 int64_t kernel_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t k)
 {
     int64_t correct = 0;
     for (int64_t i = 0; i < n; i++) {
-        const float *row = logits + i * k;
-        int64_t best = 0;
-        for (int64_t j = 1; j < k; j++) {
-            best = row[j] > row[best] ? j : best;
-        }
-        correct += best == labels[i];
+        correct += kernel_largest(logits + i * k, k) == labels[i];
     }
     return correct;
 }

@@ -140,9 +140,11 @@ struct plan {
     struct plan_buffers bound;
     int is_bound;
     struct plan_draw draw;
-    int64_t rows;    /* evaluation: rows that count */
-    double loss;     /* of the last run: mean over the rows that count */
-    int64_t correct; /* evaluation */
+    int64_t rows;             /* evaluation: rows that count */
+    double loss;              /* of the last run: mean over the rows that count */
+    int64_t correct;          /* evaluation */
+    const float *predictions; /* of the last run; columns of each of its rows */
+    int64_t columns;
     double *seconds; /* plan_view_clock */
 };
 

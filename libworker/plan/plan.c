@@ -419,7 +419,7 @@ int plan_train_step(struct plan *plan, const void *data, const void *labels,
 }
 
 int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64_t rows,
-                  double *ret_loss_sum, int64_t *ret_correct, struct ms_err *err)
+                  struct plan_evaluated *ret, struct ms_err *err)
 {
     int64_t batch = graph_tensor(plan->graph, graph_data_index(plan->graph))->shape.dim[0];
     if (plan->training) {
@@ -433,8 +433,10 @@ int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64
     plan->rows = rows;
     int rc = run(plan, data, labels, NULL, NULL, err);
     if (rc == 0) {
-        *ret_loss_sum = plan->loss * (double)rows;
-        *ret_correct = plan->correct;
+        *ret = (struct plan_evaluated){.loss_sum = plan->loss * (double)rows,
+                                       .correct = plan->correct,
+                                       .predictions = plan->predictions,
+                                       .columns = plan->columns};
     }
     return rc;
 }

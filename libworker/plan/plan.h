@@ -172,10 +172,16 @@ typedef void plan_bucket_fn(void *arg, int bucket);
 int plan_train_step(struct plan *plan, const void *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
 
-/* Forward with moving statistics. Only the first `rows` of the batch count. ret_loss_sum: sum over
- * rows (mse: of row means); ret_correct: rows whose largest logit is the label's (mse: 0). */
+struct plan_evaluated {
+    double loss_sum;          /* over rows (mse: of row means) */
+    int64_t correct;          /* rows whose largest logit is the label's (mse: 0) */
+    const float *predictions; /* what the loss reads: (rows, columns), C order; until the arena's
+                                 next step */
+    int64_t columns;
+};
+/* Forward with moving statistics. Only the first `rows` of the batch count. */
 int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64_t rows,
-                  double *ret_loss_sum, int64_t *ret_correct, struct ms_err *err);
+                  struct plan_evaluated *ret, struct ms_err *err);
 
 /* ---- parameters between kernel layout and the logical layout of files (C order) -----------------
  */

@@ -151,6 +151,8 @@ static void run_loss(struct plan *plan, const struct step *step)
     const float *logits = step->ptr[LOSS_LOGITS];
     float *gradient = step->ptr[LOSS_GRADIENT];
     int64_t rows = plan->training ? step->rows : plan->rows;
+    plan->predictions = logits;
+    plan->columns = step->columns;
     if (step->kind == STEP_MSE) {
         plan->loss = kernel_mse(logits, step->ptr[LOSS_LABELS], rows, step->columns, gradient);
         plan->correct = 0;

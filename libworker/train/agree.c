@@ -313,10 +313,16 @@ static enum state_part part_of(const struct place *places, int rank, int source)
 }
 
 /* Is an evaluation owed after the last step, and was that the last because somebody was asked to
- * stop? Of those who made it each may know. */
-static struct place common_place(const struct place *places, int world, int source)
+ * stop? Of those who made it each may know. What one counted beyond loss and accuracy is told by
+ * rank 0 alone: where that is somebody else now, who may not have told it, it is made again. */
+static struct place common_place(const struct train *train, const struct place *places, int source)
 {
+    const int world = train->data_world;
     struct place common = places[source];
+    if (common.has_eval && train->scores != NULL && places[0].is_fresh) {
+        common.has_eval = 0;
+        common.evaluates = 1;
+    }
     for (int i = 0; i < world; i++) {
         if (!places[i].is_fresh && places[i].step == common.step) {
             common.evaluates |= places[i].evaluates;
@@ -345,7 +351,7 @@ static int follow(struct train *train, const struct place *places, int source, s
 {
     const int world = train->data_world;
     const int rank = train->data_rank;
-    const struct place common = common_place(places, world, source);
+    const struct place common = common_place(train, places, source);
     const enum state_part part = part_of(places, rank, source);
     const int takes_all = /* else the commit alone, of the batch that it has in hand */
         part == STATE_FILL || (part == STATE_SWAP && places[rank].is_copy);

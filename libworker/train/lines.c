@@ -7,18 +7,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { LINE_MAX_BYTES = 1024 };
 
 /* What is longer than any line of ours comes in parts, of which none looks like one. */
 off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void *arg)
 {
-    char line[LINE_MAX_BYTES];
+    char *line = malloc(LINES_LINE_MAX);
     off_t whole = 0;
     int begins = 1;
-    while (fgets(line, sizeof(line), file) != NULL) {
+    if (line == NULL) {
+        return MS_E_NOMEM;
+    }
+    while (fgets(line, LINES_LINE_MAX, file) != NULL) {
         const int ends = strchr(line, '\n') != NULL;
         if (begins && ends) {
             on_line(arg, line);
@@ -26,6 +28,7 @@ off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void 
         whole = ends ? ftello(file) : whole;
         begins = ends;
     }
+    free(line);
     return ferror(file) ? MS_E_IO : whole;
 }
 

@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Calls on_line for each whole line of up to 1,022 bytes, with its newline: longer ones are none of
- * ours. From where file is. Returns the bytes of the file until its last newline; MS_E_IO. */
+/* Calls on_line for each whole line of less than LINES_LINE_MAX bytes, with its newline: longer
+ * ones are none of ours. From where file is. Returns the bytes of the file until its last newline;
+ * MS_E_IO, MS_E_NOMEM. */
+enum { LINES_LINE_MAX = 1 << 19 };
 off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void *arg);
 
 /* A file of the first whole bytes of fd, which can be read, takes path, once it is on the disk, to

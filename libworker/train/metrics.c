@@ -174,20 +174,22 @@ static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...
 
 static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...)
 {
-    char line[768];
+    char *line = NULL;
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(line, sizeof(line), fmt, args);
+    int n = vasprintf(&line, fmt, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof(line)) {
-        return ms_fail(err, MS_E_FULL, "a line for %s is too long", metrics->path);
+    if (n < 0) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a line of %s", metrics->path);
     }
     int rc = renew(metrics, err);
     if (rc < 0) {
         ms_line_out_keep(&metrics->out, line, (size_t)n);
-        return rc;
+    } else {
+        rc = ms_line_out_put(&metrics->out, metrics->path, line, (size_t)n, err);
     }
-    return ms_line_out_put(&metrics->out, metrics->path, line, (size_t)n, err);
+    free(line);
+    return rc;
 }
 
 /* JSON has no word for what is not finite. */
@@ -228,17 +230,17 @@ int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, s
                step->comm_wait_ms);
 }
 
-int metrics_put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, double loss,
-                     double accuracy, struct ms_err *err)
+int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, struct ms_err *err)
 {
-    char loss_text[32], accuracy_text[32];
-    if (step <= metrics->last_eval) {
+    char loss[32], accuracy[32];
+    if (eval->step <= metrics->last_eval) {
         return 0;
     }
-    metrics->last_eval = step;
+    metrics->last_eval = eval->step;
     metrics->is_done = 0;
-    return put(metrics, err, "{\"epoch\":%" PRId64 ",\"eval_loss\":%s,\"accuracy\":%s}\n", epoch,
-               number(loss, loss_text), number(accuracy, accuracy_text));
+    return put(metrics, err, "{\"epoch\":%" PRId64 ",\"eval_loss\":%s,\"accuracy\":%s%s}\n",
+               eval->epoch, number(eval->loss, loss), number(eval->accuracy, accuracy),
+               eval->more != NULL ? eval->more : "");
 }
 
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err)

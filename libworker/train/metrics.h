@@ -7,9 +7,10 @@
  * from 1; step: committed steps of the whole job, from 1; loss: mean over ranks; learning_rate:
  * that of the step, of jobs with a schedule; the last three are 0 where the process that took the
  * step did not live to tell. An evaluation:
- * {"epoch":1,"eval_loss":0.4,"accuracy":0.88}. The end: {"done":true,...}. A line is one write(2);
- * a torn last line of an earlier life is dropped when the file is opened. What cannot be written,
- * as on a full disk, waits, MS_METRICS_PENDING bytes of it, and goes before the next line that can.
+ * {"epoch":1,"eval_loss":0.4,"accuracy":0.88}, and what scores.h adds. The end: {"done":true,...}.
+ * A line is one write(2); a torn last line of an earlier life is dropped when the file is opened.
+ * What cannot be written, as on a full disk, waits, MS_METRICS_PENDING bytes of it, and goes before
+ * the next line that can.
  *
  * Lines at the end of the file that are of the same training were written by a process before this
  * one: the file is made anew of them, so that a process that was only asleep writes into nothing,
@@ -37,6 +38,13 @@ struct metrics_step {
     double samples_per_s, step_ms, comm_wait_ms;
 };
 
+struct metrics_eval {
+    int64_t epoch;
+    uint64_t step; /* after which it was made */
+    double loss, accuracy;
+    const char *more; /* members behind these, each with a comma before it; NULL: none */
+};
+
 struct metrics_done {
     uint64_t steps;
     const char *weights_sha256, *plan_sha256;
@@ -56,9 +64,7 @@ uint64_t metrics_missing(const struct metrics *metrics);
 int metrics_flush(struct metrics *metrics, struct ms_err *err);
 /* MS_E_IO of these three: it waits, with those before it. */
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err);
-/* step: after which it was made. */
-int metrics_put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, double loss,
-                     double accuracy, struct ms_err *err);
+int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, struct ms_err *err);
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err);
 
 /* The shortest decimal text that reads back as the same float, as numpy (and so MindSpore) prints

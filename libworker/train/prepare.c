@@ -183,7 +183,12 @@ static int prepare_eval(struct train *train, struct ms_err *err)
                        b->channels, b->height, b->width, b->classes, a->channels, a->height,
                        a->width, a->classes);
     }
-    return 0;
+    const int64_t classes = job->classes > 0 ? job->classes : a->classes;
+    return train->scores != NULL || job->evaluate_metrics == 0
+               ? 0
+               : scores_create(job->evaluate_metrics,
+                               a->target_width > 0 ? a->target_width : classes, &train->scores,
+                               err);
 }
 
 /* ---- peers ---- */

@@ -585,14 +585,13 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
     replica->has_mirrors = rc == 0;
 }
 
-int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
-                     int64_t *ret_correct, struct ms_err *err)
+int replica_evaluate(struct replica *replica, const struct batch *batch, struct plan_evaluated *ret,
+                     struct ms_err *err)
 {
     int rc = make_mirrors(replica, err);
-    return rc < 0
-               ? rc
-               : plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images.values,
-                               batch->labels.values, batch->rows, ret_loss_sum, ret_correct, err);
+    return rc < 0 ? rc
+                  : plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images.values,
+                                  batch->labels.values, batch->rows, ret, err);
 }
 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)

@@ -101,8 +101,9 @@ double replica_learning_rate(const struct replica *replica, uint64_t step);
  * nothing, cannot fail. */
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
                     const void *const *results);
-int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
-                     int64_t *ret_correct, struct ms_err *err);
+/* Its predictions: until the replica runs again. */
+int replica_evaluate(struct replica *replica, const struct batch *batch, struct plan_evaluated *ret,
+                     struct ms_err *err);
 
 /* Logical values of a parameter or state (graph index), C order: MS_F32, as files and digests have
  * them, at every precision. */

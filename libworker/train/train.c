@@ -46,6 +46,7 @@ void train_destroy(struct train *train)
     data_close(train->eval_source);
     mesh_destroy(train->mesh);
     replica_destroy(train->replica);
+    scores_destroy(train->scores);
     metrics_close(train->metrics);
     rank_log_close(&train->log);
     free(train->plan_text);
@@ -321,12 +322,17 @@ static void put_eval(struct train *train)
 {
     const struct train_progress *progress = &train->progress;
     struct ms_err why = {0, ""};
-    if (train->metrics != NULL) {
-        note_metrics(train,
-                     metrics_put_eval(train->metrics, progress->epoch, progress->step,
-                                      progress->eval_loss, progress->accuracy, &why),
-                     &why);
+    if (train->metrics == NULL) {
+        return;
     }
+    char *more = train->scores != NULL ? scores_json(train->scores, progress->eval_loss) : NULL;
+    const struct metrics_eval line = {.epoch = progress->epoch,
+                                      .step = progress->step,
+                                      .loss = progress->eval_loss,
+                                      .accuracy = progress->accuracy,
+                                      .more = more};
+    note_metrics(train, metrics_put_eval(train->metrics, &line, &why), &why);
+    free(more);
 }
 
 void train_tell_missed(struct train *train)
@@ -337,7 +343,7 @@ void train_tell_missed(struct train *train)
         put_step(train, 0, 0);
     }
     const int has_line = train->metrics != NULL && metrics_last_step(train->metrics) == step;
-    if (has_line && progress->has_eval) {
+    if (has_line && progress->has_eval && train->scores == NULL) { /* else it is made again */
         put_eval(train);
     }
 }
@@ -348,6 +354,17 @@ enum { EVAL_LOSS, EVAL_CORRECT, EVAL_ROWS, EVAL_STOP, EVAL_SUMS };
 
 /* As much of the statistics' first values is not worth a word. */
 #define UNSETTLED 0.05
+
+static void add_scores(struct scores *scores, const struct batch *batch,
+                       const struct plan_evaluated *made)
+{
+    const int has_classes = batch->labels.dtype == MS_I32;
+    const struct scored scored = {.predictions = made->predictions,
+                                  .labels = has_classes ? batch->labels.values : NULL,
+                                  .targets = has_classes ? NULL : batch->labels.values,
+                                  .rows = batch->rows};
+    scores_add(scores, &scored);
+}
 
 static int evaluate_here(struct train *train, struct loader *loader, double sums[EVAL_SUMS],
                          struct ms_err *err)
@@ -360,15 +377,17 @@ static int evaluate_here(struct train *train, struct loader *loader, double sums
             loader_release(loader);
             return 0;
         }
-        double loss = 0;
-        int64_t correct = 0;
-        rc = replica_evaluate(train->replica, &batch, &loss, &correct, err);
+        struct plan_evaluated made;
+        rc = replica_evaluate(train->replica, &batch, &made, err);
+        if (rc == 0 && train->scores != NULL) {
+            add_scores(train->scores, &batch, &made);
+        }
         loader_release(loader);
         if (rc < 0) {
             return rc;
         }
-        sums[EVAL_LOSS] += loss;
-        sums[EVAL_CORRECT] += (double)correct;
+        sums[EVAL_LOSS] += made.loss_sum;
+        sums[EVAL_CORRECT] += (double)made.correct;
         sums[EVAL_ROWS] += (double)batch.rows;
     }
     return rc;
@@ -411,6 +430,23 @@ static void note_unsettled(struct train *train)
         train->progress.step, 100 * left, momentum, ceil(log(UNSETTLED) / log(momentum)));
 }
 
+/* In the log of rank 0, line by line. */
+static void say_scores(struct train *train)
+{
+    if (train->scores == NULL || train->cfg.rank != 0) {
+        return;
+    }
+    char *text = scores_say(train->scores, train->progress.eval_loss);
+    rank_log_say(&train->log, "evaluation after %" PRIu64 " steps:\n", train->progress.step);
+    for (char *line = text; line != NULL && *line != '\0';) {
+        char *end = strchr(line, '\n');
+        *end = '\0';
+        rank_log_say(&train->log, "%s\n", line);
+        line = end + 1;
+    }
+    free(text);
+}
+
 /* Some rank may be asked to stop meanwhile: then all give the evaluation up. */
 static int evaluate(struct train *train, struct ms_err *err)
 {
@@ -419,6 +455,9 @@ static int evaluate(struct train *train, struct ms_err *err)
     struct loader *loader = NULL;
     note_phase(train, progress, TRAIN_EVALUATING);
     note_unsettled(train);
+    if (train->scores != NULL) {
+        scores_clear(train->scores);
+    }
     int rc = train_eval_loader(train, &loader, err);
     if (rc == 0) {
         rc = evaluate_here(train, loader, sums, err);
@@ -426,6 +465,11 @@ static int evaluate(struct train *train, struct ms_err *err)
     loader_destroy(loader);
     if (rc == 0) {
         rc = mesh_all_reduce_sum_f64(train->mesh, sums, EVAL_SUMS, err);
+    }
+    if (rc == 0 && train->scores != NULL) {
+        size_t n = 0;
+        double *scores = scores_sums(train->scores, &n);
+        rc = mesh_all_reduce_sum_f64(train->mesh, scores, n, err);
     }
     if (rc < 0) {
         return rc;
@@ -440,6 +484,7 @@ static int evaluate(struct train *train, struct ms_err *err)
     progress->accuracy = sums[EVAL_CORRECT] / sums[EVAL_ROWS];
     note_phase(train, progress, TRAIN_EVALUATING);
     put_eval(train);
+    say_scores(train);
     train->since_s = ms_mono_s();
     return 0;
 }

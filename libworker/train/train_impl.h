@@ -8,6 +8,7 @@
 #include "libworker/train/metrics.h"
 #include "libworker/train/rank_log.h"
 #include "libworker/train/replica.h"
+#include "libworker/train/scores.h"
 #include "libworker/train/train.h"
 
 #include <pthread.h>
@@ -42,6 +43,7 @@ struct train {
     struct reducer *reducer;
     const void **results; /* n_buckets */
     struct metrics *metrics;
+    struct scores *scores; /* what an evaluation counts; NULL: nothing more than usual */
     /* why none can be written, as was said; "": they are */
     char metrics_trouble[MS_ERR_TEXT_MAX], log_trouble[MS_ERR_TEXT_MAX];
     struct train_gap metrics_gap, log_gap;

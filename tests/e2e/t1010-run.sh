@@ -34,6 +34,12 @@ value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.a
 
 # ---- an evaluation that comes too early to tell
 ok "a run of four steps evaluates" run early --set epochs=1 --set steps=4 --set 'evaluate={dataset: {kind: shapes, samples: 64}}' "$T/long.yaml"
+ok "and counts what it was asked to" run counted --set epochs=1 --set steps=4 --set \
+    'evaluate={dataset: {kind: shapes, samples: 64}, metrics: [top5, per_class, confusion, perplexity]}' "$T/long.yaml"
+ok "of all samples, on whichever worker they were" jq -es '[.[] | select(.eval_loss)][0]
+    | ([.confusion[][]] | add) == 64 and ([range(10) as $c | .confusion[$c][$c]] | add) / 64 == .accuracy
+    and .top5 >= .accuracy and (.precision | length) == 10 and (.perplexity / (.eval_loss | exp) - 1 | fabs) < 1e-6' "$T/counted/metrics.jsonl"
+ok "and the log of rank 0 has the table" grep -Eq "^ +9 +[0-9.-]+( %)? +[0-9.]+ % +[0-9]+$" "$T/counted/worker_0.log"
 ok "says that the moving statistics have not settled" \
     grep -q "^              66 % of the moving statistics are what they were at first" "$T/early.out"
 ok "and while it runs" grep -q "^epoch 1: accuracy .*; 66 % of the moving statistics are what they were at first" "$T/early.out"

@@ -9,10 +9,12 @@ struct course { /* of a training that nothing befell */
     char weights[MS_SHA256_HEX];
     char losses[STEPS][32];
     char lines[WORLD_MAX][STEPS][64]; /* of the ranks' logs, with their own losses */
+    char evaluations[2][1024];
 };
 
 static char optimizer[64];
 static const char *network; /* "": one dense layer on numbers */
+static const char *counts;  /* metrics of evaluations; "": none */
 static int64_t saves_every; /* steps; 0: no checkpoints */
 
 static void make_job(int world)
@@ -20,17 +22,14 @@ static void make_job(int world)
     char workers[16];
     char samples[128];
     char net[64];
+    char evaluate[160];
     const int has_images = network[0] != '\0';
     const char *const sets[] = {
-        workers,
-        "batch_size=4",
-        optimizer,
-        samples,
-        has_images ? "evaluate={dataset: {kind: shapes, samples: 30}, batch_size: 8}"
-                   : "evaluate={dataset: {kind: nonlinear, samples: 30}, batch_size: 8}",
-        net,
-        "loss=softmax_cross_entropy"};
+        workers, "batch_size=4", optimizer, samples, evaluate, net, "loss=softmax_cross_entropy"};
     snprintf(workers, sizeof(workers), "workers=%d", world);
+    snprintf(evaluate, sizeof(evaluate),
+             "evaluate={dataset: {kind: %s, samples: 30}, batch_size: 8, metrics: [%s]}",
+             has_images ? "shapes" : "nonlinear", counts);
     snprintf(net, sizeof(net), "network=%s", network);
     snprintf(samples, sizeof(samples),
              has_images ? "dataset={kind: shapes, samples: %d}" : "dataset.samples=%d", 40 * world);
@@ -73,7 +72,7 @@ static void remove_file(const char *name)
 }
 
 /* Each step once and in order; two evaluations, one end. */
-static void read_metrics(char losses[STEPS][32])
+static void read_metrics(char losses[STEPS][32], char evaluated[2][1024])
 {
     char line[1024];
     unsigned long step = 0;
@@ -91,7 +90,10 @@ static void read_metrics(char losses[STEPS][32])
             snprintf(losses[step - 1], sizeof(losses[0]), "%.*s", (int)strcspn(loss + 12, "\""),
                      loss + 12);
         }
-        evaluations += strstr(line, "\"eval_loss\"") != NULL;
+        if (strstr(line, "\"eval_loss\"") != NULL) {
+            ck_assert_int_lt(evaluations, 2);
+            memcpy(evaluated[evaluations++], line, sizeof(line));
+        }
         ends += strstr(line, "\"done\":true") != NULL;
     }
     fclose(file);
@@ -174,7 +176,11 @@ static unsigned long long train_through(int world)
     unsigned long long generations = run_ranks();
     ranks_close(&all->ranks);
     check_ranks(course);
-    read_metrics(losses);
+    char evaluations[2][1024];
+    read_metrics(losses, evaluations);
+    for (int i = 0; course != NULL && i < 2; i++) {
+        ck_assert_str_eq(evaluations[i], course->evaluations[i]);
+    }
     ck_assert_str_eq(all->notes, "");
     for (int i = 0; course != NULL && i < STEPS; i++) {
         ck_assert_str_eq(losses[i], course->losses[i]);
@@ -192,13 +198,13 @@ static struct course *course_of(int world)
     static char of[WORLD_MAX + 1][128];
     char name[sizeof(of[0])];
     struct course *course = &courses[world];
-    snprintf(name, sizeof(name), "%s %s", network, optimizer);
+    snprintf(name, sizeof(name), "%s %s %s", network, optimizer, counts);
     if (strcmp(of[world], name) != 0) {
         const int n = all->n_kills;
         all->n_kills = 0;
         (void)train_through(world);
         memcpy(course->weights, all->ends[0].weights, sizeof(course->weights));
-        read_metrics(course->losses);
+        read_metrics(course->losses, course->evaluations);
         for (int i = 0; i < world; i++) {
             read_log(i, course->lines[i]);
         }
@@ -233,7 +239,7 @@ static void setup(void)
     snprintf(all->dir, sizeof(all->dir), "%s", test_dir_make());
     snprintf(optimizer, sizeof(optimizer),
              "optimizer={kind: momentum, learning_rate: 0.01, momentum: 0.9}");
-    network = "";
+    network = counts = "";
     saves_every = 0;
 }
 
@@ -312,6 +318,26 @@ START_TEST(newcomer_takes_part_in_the_evaluation_that_is_due)
         (void)kill_one(3, who, AFTER_EVALUATION, 10);
         (void)kill_one(3, who, IN_EVALUATION, STEPS);
         (void)kill_one(2, who, AFTER_EVALUATION, STEPS);
+    }
+}
+END_TEST
+
+/* The lines of evaluations are those of undisturbed ranks, to the letter; what was counted, nobody
+ * but those who did knows. */
+START_TEST(what_an_evaluation_counts_is_told_whoever_dies)
+{
+    for (int i = 0; i < 2; i++) {
+        network = i == 0 ? "" : "cifar_small";
+        counts = i == 0 ? "mae" : "top5, per_class, confusion, perplexity";
+        for (int who = 0; who < 2; who++) {
+            (void)kill_one(2, who, IN_EVALUATION, 10);
+            (void)kill_one(2, who, AFTER_EVALUATION, 10);
+            (void)kill_one(2, who, AFTER_EVALUATION, STEPS);
+        }
+        const char *told = course_of(2)->evaluations[1];
+        ck_assert_msg(strstr(told, i == 0 ? ",\"mae\":" : ",\"confusion\":[[") != NULL, "%s", told);
+        const struct kill sums = {0, ITS_SUMS_ARE_LOST, 10};
+        (void)kill_and_train(2, 1, &sums);
     }
 }
 END_TEST
@@ -758,6 +784,7 @@ int main(void)
     tcase_add_test(tc, newcomer_gets_moving_statistics_and_weights_with_padding);
     tcase_add_test(tc, newcomer_comes_where_ranks_are_of_several_hosts);
     tcase_add_test(tc, newcomer_takes_part_in_the_evaluation_that_is_due);
+    tcase_add_test(tc, what_an_evaluation_counts_is_told_whoever_dies);
     tcase_add_test(tc, rank_that_dies_before_it_joined_or_after_its_end_is_replaced);
     tcase_add_test(tc, several_newcomers_come_at_once);
     tcase_add_test(tc, source_or_newcomer_that_dies_in_the_middle_takes_nothing_with_it);

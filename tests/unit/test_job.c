@@ -475,6 +475,7 @@ END_TEST
 START_TEST(an_override_replaces_a_value_or_makes_its_section)
 {
     struct job job;
+    char *text = NULL;
 
     ck_ms_ok(parse_set(minimal, "optimizer.learning_rate=0.5", &job, err));
     ck_assert_double_eq(job.optimizer.learning_rate, 0.5);
@@ -482,6 +483,17 @@ START_TEST(an_override_replaces_a_value_or_makes_its_section)
     ck_assert_int_eq(job.gradients_mean, 0);
     ck_ms_ok(parse_set(minimal, "evaluate.dataset={kind: mnist, path: /t}", &job, err));
     ck_assert_int_eq(job.has_evaluate, 1);
+    ck_assert_uint_eq(job.evaluate_metrics, 0);
+    text = job_format(&job, NULL);
+    ck_assert_ptr_null(strstr(text, "\"metrics\"")); /* older releases know no such key */
+    free(text);
+    ck_ms_ok(parse_set(minimal,
+                       "evaluate={dataset: {kind: mnist, path: /t}, metrics: [confusion, top5]}",
+                       &job, err));
+    ck_assert_uint_eq(job.evaluate_metrics, 1U << JOB_METRIC_TOP5 | 1U << JOB_METRIC_CONFUSION);
+    text = job_format(&job, NULL);
+    ck_assert_ptr_nonnull(strstr(text, "\"metrics\":[\"top5\",\"confusion\"]"));
+    free(text);
     ck_ms_ok(parse_set(minimal, "evaluate=null", &job, err));
     ck_assert_int_eq(job.has_evaluate, 0);
     ck_ms_ok(parse_set(minimal, "checkpoint={}", &job, err));
@@ -621,6 +633,16 @@ static const struct {
                     "null for none"},
     {"evaluate: {dataset: }\n", "evaluate.dataset has no value; give its keys (what it is tested "
                                 "on)"},
+    {"evaluate: {dataset: {kind: mnist, path: m}, metrics: top5}\n",
+     "evaluate.metrics must be a list, as [top5, per_class]"},
+    {"evaluate: {dataset: {kind: mnist, path: m}, metrics: [top1]}\n",
+     "job.yaml:4:55: evaluate.metrics: 'top1' is not known, did you mean top5?; legal: top5 | "
+     "per_class | confusion | perplexity | mae"},
+    {"evaluate: {dataset: {kind: mnist, path: m}, metrics: [top5, top5]}\n",
+     "job.yaml:4:61: evaluate.metrics has top5 twice"},
+    {"evaluate: {dataset: {kind: mnist, path: m}, metrics: [mae]}\n",
+     "evaluate.metrics: mae is the distance to targets that are numbers, and loss: "
+     "softmax_cross_entropy has classes; leave it out"},
     {"resume:\n", "resume has no value; give a path, or null for none"},
     {"initial_weights:\n", "initial_weights has no value; give a path, or null for none"},
     {"parallel: {mode: pipeline_parallel}\n",
@@ -1169,7 +1191,8 @@ START_TEST(every_row_has_help_and_stands_below_its_section)
     for (size_t i = 0; i < job_table.n; i++) {
         const struct field *row = &job_table.rows[i];
         ck_assert_msg(row->help != NULL && *row->help != '\0', "%s has no help", row->key);
-        int has_choices = row->type == FIELD_ENUM || row->own == &job_network;
+        int has_choices =
+            row->type == FIELD_ENUM || row->own == &job_network || row->own == &job_metrics;
         ck_assert_int_eq(row->choices != NULL, has_choices);
         ck_assert_msg(row->when_mask == 0 || row->when_key != NULL, "%s", row->key);
         const char *dot = strrchr(row->key, '.');

@@ -43,6 +43,14 @@ static void write_file(const char *text)
     fclose(file);
 }
 
+static int put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, double loss,
+                    double accuracy, const char *more, struct ms_err *err)
+{
+    const struct metrics_eval eval = {
+        .epoch = epoch, .step = step, .loss = loss, .accuracy = accuracy, .more = more};
+    return metrics_put_eval(metrics, &eval, err);
+}
+
 START_TEST(losses_print_as_numpy_prints_float32)
 {
     static const struct {
@@ -86,7 +94,7 @@ START_TEST(a_step_an_evaluation_and_the_end_are_one_line_each)
 
     ck_ms_ok(metrics_open(path, "", &metrics, err));
     ck_ms_ok(metrics_put_step(metrics, &step, err));
-    ck_ms_ok(metrics_put_eval(metrics, 1, 7, 0.25, 0.875, err));
+    ck_ms_ok(put_eval(metrics, 1, 7, 0.25, 0.875, NULL, err));
     ck_ms_ok(metrics_put_done(metrics, &done, err));
     metrics_close(metrics);
 
@@ -131,7 +139,7 @@ START_TEST(what_is_not_finite_is_null_for_json_has_no_word_for_it)
 
     ck_ms_ok(metrics_open(path, "", &metrics, err));
     ck_ms_ok(metrics_put_step(metrics, &step, err));
-    ck_ms_ok(metrics_put_eval(metrics, 1, 1, (double)INFINITY, (double)NAN, err));
+    ck_ms_ok(put_eval(metrics, 1, 1, (double)INFINITY, (double)NAN, NULL, err));
     metrics_close(metrics);
 
     const char *text = slurp();
@@ -198,7 +206,7 @@ START_TEST(what_was_told_in_an_earlier_life_is_not_told_again)
     struct metrics_done done = {.steps = 5, .weights_sha256 = "aa", .plan_sha256 = "bb"};
     struct metrics *metrics = open_again("0123456789ab");
     put_steps(metrics, 1, 3);
-    ck_ms_ok(metrics_put_eval(metrics, 1, 3, 0.25, 0.5, err));
+    ck_ms_ok(put_eval(metrics, 1, 3, 0.25, 0.5, NULL, err));
     metrics_close(metrics);
     FILE *file = fopen(path, "a");
     fputs("{\"t\":1.0,\"training\":\"0123456789ab\",\"generation\":1,\"epoch\":1,\"step\":4,\"lo",
@@ -209,8 +217,8 @@ START_TEST(what_was_told_in_an_earlier_life_is_not_told_again)
         metrics = open_again("0123456789ab");
         ck_assert_uint_eq(metrics_last_step(metrics), i == 0 ? 3 : 5);
         put_steps(metrics, 1, 5);
-        ck_ms_ok(metrics_put_eval(metrics, 1, 3, 0.25, 0.5, err));
-        ck_ms_ok(metrics_put_eval(metrics, 1, 5, 0.25, 0.5, err));
+        ck_ms_ok(put_eval(metrics, 1, 3, 0.25, 0.5, NULL, err));
+        ck_ms_ok(put_eval(metrics, 1, 5, 0.25, 0.5, NULL, err));
         ck_ms_ok(metrics_put_done(metrics, &done, err));
         metrics_close(metrics);
     }
@@ -223,6 +231,31 @@ START_TEST(what_was_told_in_an_earlier_life_is_not_told_again)
 }
 END_TEST
 
+/* As that of an evaluation with a confusion matrix. */
+START_TEST(a_long_line_is_known_again)
+{
+    static char more[300000] = ",\"confusion\":[[0";
+    struct metrics *metrics = open_again("0123456789ab");
+    for (size_t n = strlen(more); n < sizeof(more) - 3; n += 2) {
+        memcpy(more + n, ",1", 3);
+    }
+    memcpy(more + strlen(more) - 2, "]]", 3);
+    put_steps(metrics, 1, 3);
+    ck_ms_ok(put_eval(metrics, 1, 3, 0.25, 0.5, more, err));
+    metrics_close(metrics);
+    struct stat before, after;
+    ck_assert_int_eq(stat(path, &before), 0);
+    ck_assert_int_gt(before.st_size, 300000);
+
+    metrics = open_again("0123456789ab");
+    ck_assert_uint_eq(metrics_last_step(metrics), 3);
+    ck_ms_ok(put_eval(metrics, 1, 3, 0.25, 0.5, more, err));
+    metrics_close(metrics);
+    ck_assert_int_eq(stat(path, &after), 0);
+    ck_assert_int_eq(after.st_size, before.st_size);
+}
+END_TEST
+
 /* It stopped between a step and its evaluation, and was taken up again, twice. */
 START_TEST(an_end_that_another_life_goes_on_from_is_not_the_last_word)
 {
@@ -230,7 +263,7 @@ START_TEST(an_end_that_another_life_goes_on_from_is_not_the_last_word)
     for (int life = 0; life < 3; life++) {
         struct metrics *metrics = open_again("0123456789ab");
         if (life == 1) {
-            ck_ms_ok(metrics_put_eval(metrics, 1, 3, 0.25, 0.5, err));
+            ck_ms_ok(put_eval(metrics, 1, 3, 0.25, 0.5, NULL, err));
         } else {
             put_steps(metrics, 1, life == 0 ? 3 : 5);
         }
@@ -472,6 +505,7 @@ int main(void)
     tcase_add_test(tc, a_torn_last_line_is_cut_off);
     tcase_add_test(tc, a_file_that_is_one_torn_line_becomes_empty);
     tcase_add_test(tc, what_was_told_in_an_earlier_life_is_not_told_again);
+    tcase_add_test(tc, a_long_line_is_known_again);
     tcase_add_test(tc, an_end_that_another_life_goes_on_from_is_not_the_last_word);
     tcase_add_test(tc, a_process_that_was_only_asleep_writes_into_nothing);
     tcase_add_test(tc, lines_of_another_training_stay_and_count_for_nothing);

@@ -1,5 +1,6 @@
 /* test_plan_share.c - what goes in and out of a plan: layouts, other batches, evaluation, buckets
  */
+#include "libworker/kernel/kernel.h"
 #include "libworker/plan/internal.h"
 #include "tests/unit/plan_case.h"
 
@@ -124,14 +125,20 @@ static void check_evaluation(struct plan_case *c, int64_t rows)
     for (int64_t i = rows; i < c->batch; i++) {
         c->classes[i] = 1 << 30;
     }
-    double loss = -1;
-    int64_t correct = -1;
+    struct plan_evaluated made = {-1, -1, NULL, 0};
 
-    ck_ms_ok(plan_evaluate(c->plan, c->data, case_labels(c), rows, &loss, &correct, err));
+    ck_ms_ok(plan_evaluate(c->plan, c->data, case_labels(c), rows, &made, err));
 
-    ck_assert_msg(fabs(loss - want) <= 1e-3 * (1 + fabs(want)), "loss sum %.9g, want %.9g", loss,
-                  want);
-    ck_assert_int_eq(correct, want_correct);
+    ck_assert_msg(fabs(made.loss_sum - want) <= 1e-3 * (1 + fabs(want)), "loss sum %.9g, want %.9g",
+                  made.loss_sum, want);
+    ck_assert_int_eq(made.correct, want_correct);
+    const struct tensor *output = graph_tensor(c->graph, graph_output(c->graph));
+    ck_assert_int_eq(made.columns, output->shape.dim[1]);
+    const float *said = made.predictions; /* the accuracy that they give is the one that is told */
+    ck_assert_int_eq(case_labels(c) == (const void *)c->classes
+                         ? kernel_count_correct(said, c->classes, rows, made.columns)
+                         : 0,
+                     want_correct);
 }
 
 START_TEST(evaluation_uses_moving_statistics_and_counts_the_rows_given)
@@ -372,15 +379,14 @@ START_TEST(misuse_is_named)
     struct plan_case c;
     init_primary(&c, 3, 2);
     float loss = 0;
-    double sum = 0;
-    int64_t correct = 0;
+    struct plan_evaluated made;
     struct plan_buffers bad = c.buffers;
     bad.weights = (char *)bad.weights + 4;
     ck_ms_fails(plan_bind(c.plan, &bad, err), MS_E_INVALID, "weights is not aligned");
     bad = c.buffers;
     bad.exchange = NULL;
     ck_ms_fails(plan_bind(c.plan, &bad, err), MS_E_INVALID, "exchange is NULL");
-    ck_ms_fails(plan_evaluate(c.plan, c.data, c.classes, 1, &sum, &correct, err), MS_E_INVALID,
+    ck_ms_fails(plan_evaluate(c.plan, c.data, c.classes, 1, &made, err), MS_E_INVALID,
                 "made for training");
     ck_ms_fails(plan_train_step(c.plan, NULL, c.classes, NULL, NULL, &loss, err), MS_E_INVALID,
                 "no data");
@@ -397,7 +403,7 @@ START_TEST(misuse_is_named)
     init_secondary(&e, &c, 3, 4, 0);
     ck_ms_fails(plan_train_step(e.plan, e.data, e.classes, NULL, NULL, &loss, err), MS_E_INVALID,
                 "made for evaluation");
-    ck_ms_fails(plan_evaluate(e.plan, e.data, e.classes, 5, &sum, &correct, err), MS_E_INVALID,
+    ck_ms_fails(plan_evaluate(e.plan, e.data, e.classes, 5, &made, err), MS_E_INVALID,
                 "5 rows in a batch of 4");
     case_fini(&e);
     struct plan *unbound = NULL;

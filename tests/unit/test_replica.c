@@ -133,11 +133,10 @@ static void same_step(struct twin *a, struct twin *b, const struct batch *batch,
 
 static void same_evaluation(struct twin *a, struct twin *b, const struct batch *batch)
 {
-    double losses[2] = {NAN, NAN};
-    int64_t correct[2] = {0, 0};
-    ck_ms_ok(replica_evaluate(a->replica, batch, &losses[0], &correct[0], err));
-    ck_ms_ok(replica_evaluate(b->replica, batch, &losses[1], &correct[1], err));
-    ck_assert(losses[0] == losses[1] && correct[0] == correct[1]);
+    struct plan_evaluated made[2] = {{.loss_sum = NAN}, {.loss_sum = NAN}};
+    ck_ms_ok(replica_evaluate(a->replica, batch, &made[0], err));
+    ck_ms_ok(replica_evaluate(b->replica, batch, &made[1], err));
+    ck_assert(made[0].loss_sum == made[1].loss_sum && made[0].correct == made[1].correct);
 }
 
 static void run_rounds(struct twin *a, struct twin *b, struct batch *batch)
@@ -210,8 +209,7 @@ START_TEST(each_step_and_rank_drops_its_own)
     struct twin first, other;
     struct batch batch;
     float losses[4] = {NAN, NAN, NAN, NAN};
-    double sums[2] = {NAN, NAN};
-    int64_t correct = 0;
+    struct plan_evaluated made[2] = {{.loss_sum = NAN}, {.loss_sum = NAN}};
     train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
     twin_init(&first, &job, 0, 0);
     twin_init(&other, &job, 0, 1); /* the same weights: its seed is the job's */
@@ -222,12 +220,12 @@ START_TEST(each_step_and_rank_drops_its_own)
     ck_ms_ok(replica_step(other.replica, 1, &batch, NULL, NULL, &losses[2], err));
     ck_ms_ok(replica_step(first.replica, 1, &batch, NULL, NULL, &losses[3], err));
     batch.rows = EVAL;
-    ck_ms_ok(replica_evaluate(first.replica, &batch, &sums[0], &correct, err));
-    ck_ms_ok(replica_evaluate(other.replica, &batch, &sums[1], &correct, err));
+    ck_ms_ok(replica_evaluate(first.replica, &batch, &made[0], err));
+    ck_ms_ok(replica_evaluate(other.replica, &batch, &made[1], err));
 
     ck_assert(losses[0] == losses[3]);
     ck_assert(losses[0] != losses[1] && losses[0] != losses[2] && losses[1] != losses[2]);
-    ck_assert(sums[0] == sums[1]);
+    ck_assert(made[0].loss_sum == made[1].loss_sum);
     free(images);
     twin_fini(&other);
     twin_fini(&first);
