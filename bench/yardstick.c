@@ -277,6 +277,9 @@ const char *yardstick_group(const struct yardstick *y, int s)
         [STEP_MAX_POOL_BACKWARD] = "max pooling backward",
         [STEP_SOFTMAX_CE] = "loss",
         [STEP_MSE] = "loss",
+        [STEP_L1] = "loss",
+        [STEP_HUBER] = "loss",
+        [STEP_BCE] = "loss",
     };
     struct step_view step = plan_view_step(y->plan, s);
     return step.primitive != NULL ? step.primitive : kernels[step.kind];

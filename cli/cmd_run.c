@@ -221,7 +221,6 @@ static int note_again(struct run *run, const struct cli_args *args, struct ms_er
                : ms_fail(err, MS_E_NOMEM, "no memory for the words of this run");
 }
 
-/* A regression has no accuracy, whatever number stands in its place. */
 static int prepare(struct run *run, const struct cli_args *args, struct ms_err *err)
 {
     struct cli *cli = run->cli;

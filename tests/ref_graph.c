@@ -393,16 +393,24 @@ static void softmax_ce_bwd(const struct call *c)
     (void)ref_softmax_ce(c->in[0], c->labels, d[0], d[1], c->op->smoothing, c->out[0]);
 }
 
-static void mse(const struct call *c)
+/* dy NULL: not wanted. */
+static double loss_of_target(const struct call *c, enum op_kind kind, double *dy)
 {
     const int64_t *d = c->t_in[0]->shape.dim;
-    c->out[0][0] = ref_mse(c->in[0], c->in[1], d[0], d[1], NULL);
+    return kind == OP_L1      ? ref_l1(c->in[0], c->in[1], d[0], d[1], dy)
+           : kind == OP_HUBER ? ref_huber(c->in[0], c->in[1], d[0], d[1], c->op->alpha, dy)
+           : kind == OP_BCE   ? ref_bce(c->in[0], c->in[1], d[0], d[1], dy)
+                              : ref_mse(c->in[0], c->in[1], d[0], d[1], dy);
 }
 
-static void mse_bwd(const struct call *c)
+static void target_loss(const struct call *c)
 {
-    const int64_t *d = c->t_in[0]->shape.dim;
-    (void)ref_mse(c->in[0], c->in[1], d[0], d[1], c->out[0]);
+    c->out[0][0] = loss_of_target(c, c->op->kind, NULL);
+}
+
+static void target_bwd(const struct call *c)
+{
+    (void)loss_of_target(c, c->forward->kind, c->out[0]);
 }
 
 typedef void call_fn(const struct call *call);
@@ -430,7 +438,10 @@ static call_fn *const references[OP_KINDS] = {
     [OP_FLATTEN] = same,
     [OP_DENSE] = dense,
     [OP_SOFTMAX_CE] = softmax_ce,
-    [OP_MSE] = mse,
+    [OP_MSE] = target_loss,
+    [OP_L1] = target_loss,
+    [OP_HUBER] = target_loss,
+    [OP_BCE] = target_loss,
     [OP_CONV2D_BWD_DATA] = conv2d_bwd_data,
     [OP_CONV2D_BWD_WEIGHTS] = conv2d_bwd_weights,
     [OP_BATCH_NORM_BWD] = batch_norm_bwd,
@@ -443,7 +454,7 @@ static call_fn *const references[OP_KINDS] = {
     [OP_DENSE_BWD_DATA] = dense_bwd_data,
     [OP_DENSE_BWD_WEIGHTS] = dense_bwd_weights,
     [OP_SOFTMAX_CE_BWD] = softmax_ce_bwd,
-    [OP_MSE_BWD] = mse_bwd,
+    [OP_TARGET_BWD] = target_bwd,
     [OP_SUM] = add,
 };
 

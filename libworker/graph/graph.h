@@ -94,6 +94,9 @@ enum op_kind { /* op.h: a row each */
                OP_DENSE,      /* x (n, i), w (o, i), perhaps b (o) -> y (n, o) */
                OP_SOFTMAX_CE, /* logits (n, k), labels (n) i32 -> loss (), mean over the batch */
                OP_MSE,        /* y (n, k), target (n, k) -> loss (), mean over all elements */
+               OP_L1,         /* likewise */
+               OP_HUBER,      /* likewise; alpha: where the square ends */
+               OP_BCE,        /* likewise, of logits and probabilities */
                /* backward: gradients with respect to what the forward op read */
                OP_CONV2D_BWD_DATA,    /* dy, w -> dx */
                OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw, db */
@@ -109,7 +112,7 @@ enum op_kind { /* op.h: a row each */
                OP_DENSE_BWD_DATA, /* dy, w -> dx */
                OP_DENSE_BWD_WEIGHTS, /* x, dy -> dw, db */
                OP_SOFTMAX_CE_BWD,    /* logits, labels -> dlogits */
-               OP_MSE_BWD,           /* y, target -> dy */
+               OP_TARGET_BWD,        /* y, target -> dy, of mse to bce */
                OP_SUM, /* a, b -> a + b: gradients of a tensor that several ops read */
                OP_KINDS
 };
@@ -129,7 +132,7 @@ struct op {
     struct op_window window;
     int64_t groups;   /* of a convolution's channels; 0: one */
     double epsilon;   /* batch norm */
-    double alpha;     /* leaky_relu, elu: of negative values */
+    double alpha;     /* leaky_relu, elu: of negative values; huber: its delta */
     double rate;      /* dropout: 0 <= rate < 1 */
     double smoothing; /* softmax_ce: of labels, 0 <= smoothing < 1 */
     int forward;      /* backward ops: index of the forward op, else -1 */
@@ -176,6 +179,9 @@ int graph_flatten(struct graph *graph, int x, struct ms_err *err);
 int graph_dense(struct graph *graph, int x, int weight, int bias, struct ms_err *err);
 int graph_softmax_ce(struct graph *graph, int logits, int labels, struct ms_err *err);
 int graph_mse(struct graph *graph, int y, int target, struct ms_err *err);
+/* kind: OP_MSE to OP_BCE; delta: of huber, above 0. */
+int graph_target_loss(struct graph *graph, enum op_kind kind, int y, int target, double delta,
+                      struct ms_err *err);
 
 /* The window with 'same' padding, with the odd pixel right and bottom:
  * total = max((ceil(h / s) - 1) s + k - h, 0). x gives h and w. */

@@ -2,6 +2,8 @@
 #include "libworker/graph/graph_impl.h"
 #include "libworker/graph/tape.h"
 
+#include <math.h>
+
 static int infer_softmax_ce(const struct graph *graph, const struct op *op, struct shape *ret,
                             struct ms_err *err)
 {
@@ -24,9 +26,12 @@ static int gradient_softmax_ce(struct tape *tape, int index, const struct op *op
     return tape_simple(tape, OP_SOFTMAX_CE_BWD, index, op->in, 0);
 }
 
-static int infer_mse(const struct graph *graph, const struct op *op, struct shape *ret,
-                     struct ms_err *err)
+static int infer_target(const struct graph *graph, const struct op *op, struct shape *ret,
+                        struct ms_err *err)
 {
+    if (op->kind == OP_HUBER && !(op->alpha > 0 && isfinite(op->alpha))) {
+        return graph_fail_op(graph, op, err, "delta %g is no number above 0", op->alpha);
+    }
     const struct shape *rows = &graph->tensors[op->in[0]]->shape;
     if (rows->n_dims != 2 || !shape_equal(rows, &graph->tensors[op->in[1]]->shape)) {
         return graph_fail_op(graph, op, err, "the output (n, k) wants a target of its shape");
@@ -35,11 +40,18 @@ static int infer_mse(const struct graph *graph, const struct op *op, struct shap
     return MS_OK;
 }
 
-static int gradient_mse(struct tape *tape, int index, const struct op *op, int dy)
+static int gradient_target(struct tape *tape, int index, const struct op *op, int dy)
 {
     (void)dy;
-    return tape_simple(tape, OP_MSE_BWD, index, op->in, 0);
+    return tape_simple(tape, OP_TARGET_BWD, index, op->in, 0);
 }
+
+#define TARGET_LOSS(op_kind, op_name, factor, text)                                                \
+    {                                                                                              \
+        .kind = (op_kind), .name = (op_name), .n_in = 2, .n_out = 1, .wants = "vf",                \
+        .differentiable = 1, .is_loss = 1, .alpha = (factor), .infer = infer_target,               \
+        .gradient = gradient_target, .products = graph_no_products, .page = (text),                \
+    }
 
 static const struct op_row rows[] = {
     {.kind = OP_SOFTMAX_CE,
@@ -53,25 +65,19 @@ static const struct op_row rows[] = {
      .gradient = gradient_softmax_ce,
      .products = graph_no_products,
      .page = "Cross entropy of the softmax, mean over the batch."},
-    {.kind = OP_MSE,
-     .name = "mse",
-     .n_in = 2,
-     .n_out = 1,
-     .wants = "vf",
-     .differentiable = 1,
-     .is_loss = 1,
-     .infer = infer_mse,
-     .gradient = gradient_mse,
-     .products = graph_no_products,
-     .page = "Mean of squared differences."},
+    TARGET_LOSS(OP_MSE, "mse", NULL, "Mean of squared differences."),
+    TARGET_LOSS(OP_L1, "l1", NULL, "Mean of distances."),
+    TARGET_LOSS(OP_HUBER, "huber", "delta",
+                "Mean of halves of squared differences, of distances where they are large."),
+    TARGET_LOSS(OP_BCE, "bce", NULL, "Binary cross entropy of logits, mean over all of them."),
     {.kind = OP_SOFTMAX_CE_BWD,
      .name = "softmax_ce_bwd",
      .n_in = 2,
      .n_out = 1,
      .products = graph_no_products,
      .page = OP_NOT_FOR_USERS},
-    {.kind = OP_MSE_BWD,
-     .name = "mse_bwd",
+    {.kind = OP_TARGET_BWD,
+     .name = "target_bwd",
      .n_in = 2,
      .n_out = 1,
      .products = graph_no_products,
@@ -85,8 +91,14 @@ int graph_softmax_ce(struct graph *graph, int logits, int labels, struct ms_err 
     return graph_apply(graph, &op, err);
 }
 
+int graph_target_loss(struct graph *graph, enum op_kind kind, int y, int target, double delta,
+                      struct ms_err *err)
+{
+    const struct op op = {.kind = kind, .in = {y, target}, .alpha = delta};
+    return graph_apply(graph, &op, err);
+}
+
 int graph_mse(struct graph *graph, int y, int target, struct ms_err *err)
 {
-    const struct op op = {.kind = OP_MSE, .in = {y, target}};
-    return graph_apply(graph, &op, err);
+    return graph_target_loss(graph, OP_MSE, y, target, 0, err);
 }

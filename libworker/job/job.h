@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum job_loss { JOB_LOSS_SOFTMAX_CE, JOB_LOSS_MSE };
+/* By the numbers of enum network_loss. */
+enum job_loss { JOB_LOSS_SOFTMAX_CE, JOB_LOSS_MSE, JOB_LOSS_L1, JOB_LOSS_HUBER, JOB_LOSS_BCE };
 enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM, JOB_ADAMW };
 enum job_schedule_kind {
     JOB_CONSTANT,
@@ -82,6 +83,7 @@ struct job {
     int64_t steps; /* cap over all epochs, 0: none */
     enum job_loss loss;
     double label_smoothing;
+    double huber_delta;
     struct job_optimizer optimizer;
     enum job_mode mode;
     int gradients_mean, parameter_broadcast;
@@ -118,6 +120,9 @@ int job_load(const char *path, const struct job_override *overrides, size_t n, i
 int job_parse(const char *text, size_t size, const char *origin, const char *base_dir,
               const struct job_override *overrides, size_t n, int workers, struct job *ret,
               struct ms_err *err);
+
+/* "softmax_cross_entropy" */
+const char *job_loss_name(enum job_loss loss);
 
 /* The job's network. Returns owned; it borrows the job. */
 struct network;

@@ -58,17 +58,19 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
 {
     const struct record *record = &records[job->dataset.kind];
     const char *kind = job_data_kind_name(job->dataset.kind);
-    if (job->loss == JOB_LOSS_MSE && record->classes > 0) {
+    const int has_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
+    if (!has_classes && record->classes > 0) {
         return tree_fail(node_at(tree, "loss"), err,
-                         "loss: mse wants numbers as targets, and dataset kind %s has classes; use "
+                         "loss: %s wants numbers as targets, and dataset kind %s has classes; use "
                          "softmax_cross_entropy",
-                         kind);
+                         job_loss_name(job->loss), kind);
     }
-    if (job->loss == JOB_LOSS_MSE && job->label_smoothing > 0) {
+    if (!has_classes && job->label_smoothing > 0) {
         return tree_fail(node_at(tree, "label_smoothing"), err,
-                         "label_smoothing has no meaning with loss: mse; leave it out");
+                         "label_smoothing has no meaning with loss: %s; leave it out",
+                         job_loss_name(job->loss));
     }
-    if (job->loss == JOB_LOSS_SOFTMAX_CE && record->classes == 0) {
+    if (has_classes && record->classes == 0) {
         return tree_fail(
             node_at(tree, "loss"), err,
             "loss: softmax_cross_entropy wants classes, and dataset kind %s has numbers "
@@ -145,20 +147,23 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
     return MS_OK;
 }
 
-/* Those of classes want classes. */
+/* Those of classes want classes, and a distance targets of the output's kind. */
 static int check_metrics(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
-    const unsigned of_targets = 1U << JOB_METRIC_MAE;
+    const unsigned distances = 1U << JOB_METRIC_MAE;
     const int has_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
-    if (has_classes && (job->evaluate_metrics & of_targets) != 0) {
+    const int has_distances = !has_classes && job->loss != JOB_LOSS_BCE;
+    if (!has_distances && (job->evaluate_metrics & distances) != 0) {
         return tree_fail(node_at(tree, "evaluate.metrics"), err,
                          "evaluate.metrics: mae is the distance to targets that are numbers, and "
-                         "loss: softmax_cross_entropy has classes; leave it out");
+                         "loss: %s has %s; leave it out",
+                         job_loss_name(job->loss), has_classes ? "classes" : "logits");
     }
-    if (!has_classes && (job->evaluate_metrics & ~of_targets) != 0) {
+    if (!has_classes && (job->evaluate_metrics & ~distances) != 0) {
         return tree_fail(node_at(tree, "evaluate.metrics"), err,
-                         "evaluate.metrics: with loss: mse targets are numbers, no classes; mae "
-                         "alone has a meaning");
+                         "evaluate.metrics: with loss: %s targets are numbers, no classes; leave "
+                         "top5, per_class, confusion and perplexity out",
+                         job_loss_name(job->loss));
     }
     return MS_OK;
 }
@@ -340,6 +345,13 @@ static int check_prefix(const struct job *job, const struct tree_node *tree, str
                            job->checkpoint_prefix);
 }
 
+_Static_assert((int)JOB_LOSS_SOFTMAX_CE == (int)NETWORK_LOSS_SOFTMAX_CE &&
+                   (int)JOB_LOSS_MSE == (int)NETWORK_LOSS_MSE &&
+                   (int)JOB_LOSS_L1 == (int)NETWORK_LOSS_L1 &&
+                   (int)JOB_LOSS_HUBER == (int)NETWORK_LOSS_HUBER &&
+                   (int)JOB_LOSS_BCE == (int)NETWORK_LOSS_BCE,
+               "a job's losses are the network's");
+
 /* What the data are when they come to the network. */
 static struct network_input input_of(const struct job *job)
 {
@@ -351,7 +363,8 @@ static struct network_input input_of(const struct job *job)
                                   .classes = job->classes > 0      ? job->classes
                                              : record->classes > 0 ? record->classes
                                                                    : 1,
-                                  .label_smoothing = job->label_smoothing};
+                                  .label_smoothing = job->label_smoothing,
+                                  .huber_delta = job->huber_delta};
     (void)transform_check(job->transforms, job->n_transforms, record->channels, &input.height,
                           &input.width, NULL);
     return input;
@@ -361,8 +374,7 @@ int job_network_build(const struct job *job, const struct network *network,
                       struct network_layers **ret_layers, struct graph **ret, struct ms_err *err)
 {
     const struct network_input input = input_of(job);
-    const enum network_loss loss =
-        job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE;
+    const enum network_loss loss = (enum network_loss)job->loss;
     return ret_layers == NULL ? network_build(network, &input, loss, ret, err)
                               : network_build_layers(network, &input, loss, ret_layers, ret, err);
 }

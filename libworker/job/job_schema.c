@@ -14,7 +14,8 @@ static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
                                        "linear",   "cifar_small", NULL};
 static const char *const data_kinds[] = {"cifar10", "mnist", "nonlinear", "shapes", NULL};
 static const char *const usages[] = {"train", "test", "all", NULL};
-static const char *const losses[] = {"softmax_cross_entropy", "mse", NULL};
+static const char *const losses[] = {"softmax_cross_entropy", "mse", "l1", "huber",
+                                     "binary_cross_entropy",  NULL};
 static const char *const metrics[] = {"top5", "per_class", "confusion", "perplexity", "mae", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step",       "multi_step", "exponential",
@@ -180,6 +181,17 @@ static const struct field job_rows[] = {
      .max = 0.999,
      .builtin = "0",
      .help = "part of a label that all classes share in training"},
+    {.key = "huber_delta",
+     .type = FIELD_REAL,
+     .flags = FIELD_ABOVE,
+     .offset = IN_JOB(huber_delta),
+     .min = 0,
+     .max = 1e6,
+     .builtin = "1",
+     .when_key = "loss",
+     .when_offset = IN_JOB(loss),
+     .when_mask = 1U << JOB_LOSS_HUBER,
+     .help = "distance from which on the loss grows as the distance"},
     {.key = "optimizer", .type = FIELD_SECTION, .flags = FIELD_REQUIRED, .help = "how it learns"},
     {.key = "optimizer.kind",
      .type = FIELD_ENUM,
@@ -611,6 +623,11 @@ const struct job_transform_kind job_transform_kinds[] = {
     {"normalize", TRANSFORM_NORMALIZE, TABLE(normalize_rows)},
 };
 const size_t job_n_transform_kinds = MS_ARRAY_SIZE(job_transform_kinds);
+
+const char *job_loss_name(enum job_loss loss)
+{
+    return losses[loss];
+}
 
 const char *job_data_kind_name(enum data_kind kind)
 {

@@ -184,11 +184,21 @@ void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, in
  * [0, k) are the caller's duty. Threads share the rows: no bit depends on them. */
 double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
                          double smoothing, float *dlogits, int threads);
-/* Mean of squared differences over n k elements, gradient 2 (y - t) / (n k). */
+/* Means over n k elements, and (dy not NULL) their gradients with respect to y, in double, summed
+ * in the order of elements; with d = y - t: mse    d^2, gradient 2 d / (n k) l1     |d|, its sign /
+ * (n k), 0 where d is 0 huber  d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2); d brought
+ * into [-delta, delta], / (n k): torch.nn.HuberLoss bce    log(1 + e^y) - t y, y a logit and t the
+ * probability of 1: (sigmoid(y) - t) / (n k): torch.nn.BCEWithLogitsLoss */
 double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, float *dy);
+double kernel_l1(const float *y, const float *target, int64_t n, int64_t k, float *dy);
+double kernel_huber(const float *y, const float *target, int64_t n, int64_t k, double delta,
+                    float *dy);
+double kernel_bce(const float *y, const float *target, int64_t n, int64_t k, float *dy);
 /* Place of the first of a row's largest values; of those behind a NaN at its beginning none is. */
 int64_t kernel_largest(const float *row, int64_t k);
 /* Rows where that is labels[row]. */
 int64_t kernel_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t k);
+/* Rows of logits that are all on their target's side: positive where that is above a half. */
+int64_t kernel_count_sides(const float *logits, const float *target, int64_t n, int64_t k);
 
 #endif

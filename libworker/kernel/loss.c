@@ -3,6 +3,7 @@
 #include "libworker/kernel/inline.h"
 #include "libworker/kernel/kernel.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -207,6 +208,79 @@ double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, flo
         }
     }
     return sum / count;
+}
+
+double kernel_l1(const float *y, const float *target, int64_t n, int64_t k, float *dy)
+{
+    double sum = 0;
+    double count = (double)(n * k);
+    for (int64_t i = 0; i < n * k; i++) {
+        const double d = (double)y[i] - (double)target[i];
+        sum += fabs(d);
+        if (dy != NULL) {
+            dy[i] = (float)((d > 0 ? 1 : d < 0 ? -1 : d) / count); /* a NaN stays one */
+        }
+    }
+    return sum / count;
+}
+
+double kernel_huber(const float *y, const float *target, int64_t n, int64_t k, double delta,
+                    float *dy)
+{
+    double sum = 0;
+    double count = (double)(n * k);
+    for (int64_t i = 0; i < n * k; i++) {
+        const double d = (double)y[i] - (double)target[i];
+        const double inside = d > delta ? delta : d < -delta ? -delta : d;
+        sum += inside * (d - 0.5 * inside); /* of both branches */
+        if (dy != NULL) {
+            dy[i] = (float)(inside / count);
+        }
+    }
+    return sum / count;
+}
+
+/* With e = e^-|y|: the loss is max(y, 0) - t y + log(1 + e), the sigmoid 1 / (1 + e), or e / (1 +
+ * e) where y is negative. */
+double kernel_bce(const float *y, const float *target, int64_t n, int64_t k, float *dy)
+{
+    double exps[TILE], logs[TILE];
+    double sum = 0;
+    double count = (double)(n * k);
+    for (int64_t at = 0; at < n * k; at += TILE) {
+        const int64_t rest = n * k - at < TILE ? n * k - at : TILE;
+        for (int64_t i = 0; i < rest; i++) {
+            exps[i] = -fabs((double)y[at + i]);
+        }
+        exact_lanes_exp(exps, rest);
+        for (int64_t i = 0; i < rest; i++) {
+            logs[i] = 1 + exps[i];
+        }
+        exact_lanes_log(logs, rest);
+        for (int64_t i = 0; i < rest; i++) {
+            const double x = (double)y[at + i];
+            const double t = (double)target[at + i];
+            sum += (x > 0 ? x : 0) - t * x + logs[i];
+            if (dy != NULL) {
+                const double sigmoid = (x > 0 ? 1 : exps[i]) / (1 + exps[i]);
+                dy[at + i] = (float)((sigmoid - t) / count);
+            }
+        }
+    }
+    return sum / count;
+}
+
+int64_t kernel_count_sides(const float *logits, const float *target, int64_t n, int64_t k)
+{
+    int64_t correct = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t wrong = 0;
+        for (int64_t j = i * k; j < (i + 1) * k; j++) {
+            wrong += (logits[j] > 0) != (target[j] > 0.5F);
+        }
+        correct += wrong == 0;
+    }
+    return correct;
 }
 
 int64_t kernel_largest(const float *row, int64_t k)

@@ -55,5 +55,9 @@ void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t
 double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, int64_t k,
                       double smoothing, double *dlogits);
 double ref_mse(const double *y, const double *target, int64_t n, int64_t k, double *dy);
+double ref_l1(const double *y, const double *target, int64_t n, int64_t k, double *dy);
+double ref_huber(const double *y, const double *target, int64_t n, int64_t k, double delta,
+                 double *dy);
+double ref_bce(const double *y, const double *target, int64_t n, int64_t k, double *dy);
 
 #endif

@@ -86,3 +86,46 @@ double ref_mse(const double *y, const double *target, int64_t n, int64_t k, doub
     }
     return sum / (double)(n * k);
 }
+
+double ref_l1(const double *y, const double *target, int64_t n, int64_t k, double *dy)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n * k; i++) {
+        sum += fabs(y[i] - target[i]);
+        if (dy != NULL) {
+            dy[i] = (double)((y[i] > target[i]) - (y[i] < target[i])) / (double)(n * k);
+        }
+    }
+    return sum / (double)(n * k);
+}
+
+double ref_huber(const double *y, const double *target, int64_t n, int64_t k, double delta,
+                 double *dy)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n * k; i++) {
+        const double far = fabs(y[i] - target[i]);
+        const int is_near = far <= delta;
+        sum += is_near ? far * far / 2 : delta * (far - delta / 2);
+        if (dy != NULL) {
+            const double slope = is_near ? far : delta;
+            dy[i] = (y[i] < target[i] ? -slope : slope) / (double)(n * k);
+        }
+    }
+    return sum / (double)(n * k);
+}
+
+double ref_bce(const double *y, const double *target, int64_t n, int64_t k, double *dy)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n * k; i++) {
+        /* -t log p - (1 - t) log(1 - p), p the sigmoid, with both logarithms by log1p */
+        const double log_p = y[i] > 0 ? -log1p(exp(-y[i])) : y[i] - log1p(exp(y[i]));
+        const double log_rest = y[i] > 0 ? -y[i] - log1p(exp(-y[i])) : -log1p(exp(y[i]));
+        sum -= target[i] * log_p + (1 - target[i]) * log_rest;
+        if (dy != NULL) {
+            dy[i] = (exp(log_p) - target[i]) / (double)(n * k);
+        }
+    }
+    return sum / (double)(n * k);
+}

@@ -296,11 +296,17 @@ static int softmax_ce(struct graph *graph, int output, int label, const struct n
 static int add_loss(struct graph *graph, int output, const struct network_input *input,
                     enum network_loss loss, struct ms_err *err)
 {
-    struct shape shape = {loss == NETWORK_LOSS_MSE ? 2 : 1, {input->batch, input->classes}};
-    enum ms_dtype dtype = loss == NETWORK_LOSS_MSE ? MS_F32 : MS_I32;
-    int label = graph_label(graph, "label", &shape, dtype, err);
-    int value = loss == NETWORK_LOSS_MSE ? graph_mse(graph, output, label, err)
-                                         : softmax_ce(graph, output, label, input, err);
+    static const enum op_kind kinds[] = {[NETWORK_LOSS_SOFTMAX_CE] = OP_SOFTMAX_CE,
+                                         [NETWORK_LOSS_MSE] = OP_MSE,
+                                         [NETWORK_LOSS_L1] = OP_L1,
+                                         [NETWORK_LOSS_HUBER] = OP_HUBER,
+                                         [NETWORK_LOSS_BCE] = OP_BCE};
+    const int has_classes = loss == NETWORK_LOSS_SOFTMAX_CE;
+    struct shape shape = {has_classes ? 1 : 2, {input->batch, input->classes}};
+    int label = graph_label(graph, "label", &shape, has_classes ? MS_I32 : MS_F32, err);
+    int value = has_classes
+                    ? softmax_ce(graph, output, label, input, err)
+                    : graph_target_loss(graph, kinds[loss], output, label, input->huber_delta, err);
     int rc = graph_set_loss(graph, value, err);
     return rc < 0 ? rc : graph_set_output(graph, output, err);
 }

@@ -16,13 +16,20 @@
 #include <jansson.h>
 #include <stddef.h>
 
-enum network_loss { NETWORK_LOSS_SOFTMAX_CE, NETWORK_LOSS_MSE };
+enum network_loss {
+    NETWORK_LOSS_SOFTMAX_CE,
+    NETWORK_LOSS_MSE,
+    NETWORK_LOSS_L1,
+    NETWORK_LOSS_HUBER,
+    NETWORK_LOSS_BCE
+};
 
 struct network_input { /* what one batch looks like */
     int64_t batch;
     int64_t channels, height, width; /* images; features: channels = features, height = width = 1 */
-    int64_t classes;                 /* or target width for mse */
+    int64_t classes;                 /* or target width of the other losses */
     double label_smoothing;          /* of classes, in training: 0 none */
+    double huber_delta;              /* of that loss, above 0 */
 };
 
 struct network; /* opaque */

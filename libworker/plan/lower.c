@@ -200,7 +200,11 @@ int lower_loss(struct lowering *lo, int index, struct ms_err *err)
     if (rc == 0 && gradient >= 0) {
         rc = emit_value(lo, gradient, rows, err);
     }
-    enum step_kind kind = op->kind == OP_MSE ? STEP_MSE : STEP_SOFTMAX_CE;
+    const enum step_kind kind = op->kind == OP_MSE     ? STEP_MSE
+                                : op->kind == OP_L1    ? STEP_L1
+                                : op->kind == OP_HUBER ? STEP_HUBER
+                                : op->kind == OP_BCE   ? STEP_BCE
+                                                       : STEP_SOFTMAX_CE;
     struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, LOSS_GRADIENT + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;

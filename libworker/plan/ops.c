@@ -27,6 +27,9 @@ static const struct plan_op rows[] = {
     {OP_DENSE, fuse_relu, lower_dense},
     {OP_SOFTMAX_CE, NULL, lower_loss},
     {OP_MSE, NULL, lower_loss},
+    {OP_L1, NULL, lower_loss},
+    {OP_HUBER, NULL, lower_loss},
+    {OP_BCE, NULL, lower_loss},
     {OP_CONV2D_BWD_DATA, NULL, lower_conv_bwd_data},
     {OP_CONV2D_BWD_WEIGHTS, NULL, lower_conv_bwd_weights},
     {OP_BATCH_NORM_BWD, NULL, lower_batch_norm_bwd},
@@ -40,7 +43,7 @@ static const struct plan_op rows[] = {
     {OP_DENSE_BWD_DATA, NULL, lower_dense_bwd_data},
     {OP_DENSE_BWD_WEIGHTS, NULL, lower_dense_bwd_weights},
     {OP_SOFTMAX_CE_BWD, fuse_loss, NULL},
-    {OP_MSE_BWD, fuse_loss, NULL},
+    {OP_TARGET_BWD, fuse_loss, NULL},
     {OP_SUM, NULL, lower_sum},
 };
 

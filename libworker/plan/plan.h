@@ -173,8 +173,9 @@ int plan_train_step(struct plan *plan, const void *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
 
 struct plan_evaluated {
-    double loss_sum;          /* over rows (mse: of row means) */
-    int64_t correct;          /* rows whose largest logit is the label's (mse: 0) */
+    double loss_sum; /* over rows (of targets: of row means) */
+    int64_t correct; /* rows whose largest logit is the label's; bce: whose logits are all on their
+                        target's side; of others 0 */
     const float *predictions; /* what the loss reads: (rows, columns), C order; until the arena's
                                  next step */
     int64_t columns;

@@ -20,6 +20,9 @@ static const char *const kernel_names[STEP_KINDS] = {
     [STEP_MAX_POOL_BACKWARD] = "kernel:max_pool_backward",
     [STEP_SOFTMAX_CE] = "kernel:softmax_ce",
     [STEP_MSE] = "kernel:mse",
+    [STEP_L1] = "kernel:l1",
+    [STEP_HUBER] = "kernel:huber",
+    [STEP_BCE] = "kernel:bce",
 };
 
 /* ---- ops ----------------------------------------------------------------------------------------

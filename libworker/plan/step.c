@@ -146,6 +146,29 @@ static void run_dropout(const struct plan *plan, const struct step *step)
                    threads_for(plan, step->count * DRAW_FLOATS));
 }
 
+static void run_target_loss(struct plan *plan, const struct step *step, int64_t rows)
+{
+    const float *y = step->ptr[LOSS_LOGITS];
+    const float *target = step->ptr[LOSS_LABELS];
+    float *dy = step->ptr[LOSS_GRADIENT];
+    const int64_t k = step->columns;
+    plan->correct = 0;
+    switch (step->kind) {
+    case STEP_L1:
+        plan->loss = kernel_l1(y, target, rows, k, dy);
+        break;
+    case STEP_HUBER:
+        plan->loss = kernel_huber(y, target, rows, k, graph_op(plan->graph, step->op)->alpha, dy);
+        break;
+    case STEP_BCE:
+        plan->loss = kernel_bce(y, target, rows, k, dy);
+        plan->correct = plan->training ? 0 : kernel_count_sides(y, target, rows, k);
+        break;
+    default:
+        plan->loss = kernel_mse(y, target, rows, k, dy);
+    }
+}
+
 static void run_loss(struct plan *plan, const struct step *step)
 {
     const float *logits = step->ptr[LOSS_LOGITS];
@@ -153,9 +176,8 @@ static void run_loss(struct plan *plan, const struct step *step)
     int64_t rows = plan->training ? step->rows : plan->rows;
     plan->predictions = logits;
     plan->columns = step->columns;
-    if (step->kind == STEP_MSE) {
-        plan->loss = kernel_mse(logits, step->ptr[LOSS_LABELS], rows, step->columns, gradient);
-        plan->correct = 0;
+    if (step->kind != STEP_SOFTMAX_CE) {
+        run_target_loss(plan, step, rows);
         return;
     }
     const int32_t *labels = step->ptr[LOSS_LABELS];
@@ -222,6 +244,9 @@ int step_run(struct plan *plan, struct step *step)
         break;
     case STEP_SOFTMAX_CE:
     case STEP_MSE:
+    case STEP_L1:
+    case STEP_HUBER:
+    case STEP_BCE:
         run_loss(plan, step);
         break;
     case STEP_KINDS:

@@ -28,6 +28,9 @@ enum step_kind {
     STEP_MAX_POOL_BACKWARD,
     STEP_SOFTMAX_CE,
     STEP_MSE,
+    STEP_L1,
+    STEP_HUBER,
+    STEP_BCE,
     STEP_KINDS
 };
 

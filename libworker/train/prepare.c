@@ -20,7 +20,7 @@ static int check_classes(const struct train *train, struct ms_err *err)
     int wants_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
     if (wants_classes != (train->info.classes > 0)) {
         return ms_fail(err, MS_E_INVALID, "loss: %s does not fit the data set, whose labels are %s",
-                       wants_classes ? "softmax_cross_entropy" : "mse",
+                       job_loss_name(job->loss),
                        wants_classes ? "numbers; use mse" : "classes; use softmax_cross_entropy");
     }
     if (wants_classes && job->classes > 0 && job->classes < train->info.classes) {

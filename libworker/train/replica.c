@@ -67,9 +67,9 @@ static int make_graph(const struct replica_config *cfg, int64_t batch, int train
                                   .height = cfg->train.height,
                                   .width = cfg->train.width,
                                   .classes = classes,
-                                  .label_smoothing = cfg->job->label_smoothing};
-    enum network_loss loss =
-        cfg->job->loss == JOB_LOSS_MSE ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE;
+                                  .label_smoothing = cfg->job->label_smoothing,
+                                  .huber_delta = cfg->job->huber_delta};
+    const enum network_loss loss = (enum network_loss)cfg->job->loss;
     struct graph *graph = NULL;
     struct network *network = NULL;
     int rc = job_network_create(cfg->job, &network, err);

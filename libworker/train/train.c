@@ -430,6 +430,12 @@ static void note_unsettled(struct train *train)
         train->progress.step, 100 * left, momentum, ceil(log(UNSETTLED) / log(momentum)));
 }
 
+/* A distance to numbers has none. */
+static int has_accuracy(const struct job *job)
+{
+    return job->loss == JOB_LOSS_SOFTMAX_CE || job->loss == JOB_LOSS_BCE;
+}
+
 /* In the log of rank 0, line by line. */
 static void say_scores(struct train *train)
 {
@@ -481,7 +487,8 @@ static int evaluate(struct train *train, struct ms_err *err)
     train->evaluates = 0;
     progress->has_eval = 1;
     progress->eval_loss = sums[EVAL_LOSS] / sums[EVAL_ROWS];
-    progress->accuracy = sums[EVAL_CORRECT] / sums[EVAL_ROWS];
+    progress->accuracy =
+        has_accuracy(train->cfg.job) ? sums[EVAL_CORRECT] / sums[EVAL_ROWS] : (double)NAN;
     note_phase(train, progress, TRAIN_EVALUATING);
     put_eval(train);
     say_scores(train);

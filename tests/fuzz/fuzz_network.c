@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static const struct network_input input = {2, 3, 16, 24, 5, 0};
+static const struct network_input input = {2, 3, 16, 24, 5, 0, 0};
 
 static int build(const char *text, size_t size, struct network **ret_network,
                  struct graph **ret_graph, struct ms_err *err)

@@ -54,9 +54,9 @@ static const struct {
     enum network_loss loss;
     void (*fill)(const struct tensor *t, int k, float *values, int64_t count);
 } networks[] = {
-    {"mnist", {1, 1, 28, 28, 10, 0}, NETWORK_LOSS_SOFTMAX_CE, fill_mnist},
-    {"linear", {1, 2, 1, 1, 1, 0}, NETWORK_LOSS_MSE, fill_linear},
-    {"resnet50", {1, 3, 64, 64, 10, 0}, NETWORK_LOSS_SOFTMAX_CE, fill_resnet50},
+    {"mnist", {1, 1, 28, 28, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE, fill_mnist},
+    {"linear", {1, 2, 1, 1, 1, 0, 0}, NETWORK_LOSS_MSE, fill_linear},
+    {"resnet50", {1, 3, 64, 64, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE, fill_resnet50},
 };
 
 static int put(struct safetensors_writer *writer, size_t row, const struct graph *graph, int k,

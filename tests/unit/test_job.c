@@ -176,6 +176,36 @@ START_TEST(numbers_as_targets_mean_mse)
 }
 END_TEST
 
+START_TEST(losses_of_numbers_have_what_fits_them)
+{
+#define NUMBERS                                                                                    \
+    "network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1e-3}\n"
+#define COUNTS(what) "evaluate: {dataset: {kind: nonlinear}, metrics: [" what "]}\n"
+    struct job job;
+
+    ck_ms_ok(parse(NUMBERS "loss: l1\n" COUNTS("mae"), &job, err));
+    ck_assert_int_eq(job.loss, JOB_LOSS_L1);
+    ck_ms_ok(parse(NUMBERS "loss: huber\n" COUNTS("mae"), &job, err));
+    ck_assert_double_eq(job.huber_delta, 1);
+    ck_ms_ok(parse(NUMBERS "loss: huber\nhuber_delta: 0.25\n", &job, err));
+    ck_assert_int_eq(job.loss, JOB_LOSS_HUBER);
+    ck_assert_double_eq(job.huber_delta, 0.25);
+    char *text = job_format(&job, NULL);
+    ck_assert_ptr_nonnull(strstr(text, "\"huber_delta\":0.25,"));
+    free(text);
+    ck_ms_ok(parse(NUMBERS "loss: binary_cross_entropy\n", &job, err));
+    ck_assert_int_eq(job.loss, JOB_LOSS_BCE);
+    ck_ms_fails(parse(NUMBERS "loss: binary_cross_entropy\n" COUNTS("mae"), &job, err),
+                MS_E_INVALID, "and loss: binary_cross_entropy has logits; leave it out");
+    ck_ms_fails(parse(NUMBERS COUNTS("top5"), &job, err), MS_E_INVALID,
+                "evaluate.metrics: with loss: mse targets are numbers, no classes; leave top5,");
+    ck_ms_fails(parse(NUMBERS "loss: huber\nhuber_delta: 0\n", &job, err), MS_E_INVALID,
+                "huber_delta: ");
+    ck_ms_fails(parse(NUMBERS "loss: huber\nlabel_smoothing: 0.1\n", &job, err), MS_E_INVALID,
+                "label_smoothing has no meaning with loss: huber");
+}
+END_TEST
+
 START_TEST(defaults_of_an_optimizer_and_its_schedule_are_filled_in)
 {
     struct job job;
@@ -640,6 +670,8 @@ static const struct {
      "per_class | confusion | perplexity | mae"},
     {"evaluate: {dataset: {kind: mnist, path: m}, metrics: [top5, top5]}\n",
      "job.yaml:4:61: evaluate.metrics has top5 twice"},
+    {"loss: l1\n", "loss: l1 wants numbers as targets, and dataset kind mnist has classes"},
+    {"huber_delta: 2\n", "huber_delta has no meaning with loss: softmax_cross_entropy"},
     {"evaluate: {dataset: {kind: mnist, path: m}, metrics: [mae]}\n",
      "evaluate.metrics: mae is the distance to targets that are numbers, and loss: "
      "softmax_cross_entropy has classes; leave it out"},
@@ -1298,6 +1330,7 @@ int main(void)
     tcase_add_test(tc, inputs_that_are_not_there_are_named_with_their_key);
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
     tcase_add_test(tc, numbers_as_targets_mean_mse);
+    tcase_add_test(tc, losses_of_numbers_have_what_fits_them);
     tcase_add_test(tc, defaults_of_an_optimizer_and_its_schedule_are_filled_in);
     tcase_add_test(tc, which_schedules_are_as_long_as_the_job);
     tcase_add_test(tc, steps_of_a_job_are_capped);

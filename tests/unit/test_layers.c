@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static const struct network_input images = {8, 3, 12, 10, 5, 0};
+static const struct network_input images = {8, 3, 12, 10, 5, 0, 0};
 
 static int build(const char *text, struct graph **ret, struct ms_err *err)
 {
@@ -433,7 +433,7 @@ START_TEST(known_networks_are_the_same_from_their_canonical_form)
     const char *name = network_known((size_t)_i);
     const int is_mnist = strcmp(name, "mnist") == 0;
     const struct network_input input = {
-        2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32, 7, 0};
+        2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32, 7, 0, 0};
     struct network *network = NULL;
     ck_ms_ok(network_by_name(name, &network, err));
     check_again(network, &input);
@@ -572,7 +572,7 @@ START_TEST(each_op_is_of_one_layer_and_the_graph_is_the_same)
     const char *name = network_known((size_t)_i);
     const int is_mnist = name != NULL && strcmp(name, "mnist") == 0;
     const struct network_input known = {
-        2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32, 7, 0};
+        2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32, 7, 0, 0};
     const struct network_input *input = name != NULL ? &known : &images;
     struct network *network = NULL;
     struct graph *plain = NULL;

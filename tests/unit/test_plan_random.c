@@ -328,7 +328,7 @@ START_TEST(groups_of_few_channels_have_fast_code)
 {
     static struct drawn d;
     d.maker = (struct maker){.size = 0};
-    d.input = (struct network_input){4, 3, 16, 16, CLASSES, 0};
+    d.input = (struct network_input){4, 3, 16, 16, CLASSES, 0, 0};
     put(&d.maker, "[conv2d: {out: 64, kernel: 1}, conv2d: {out: 64, kernel: 3, padding: same, "
                   "groups: 16}, global_avg_pool, dense: {out: classes}]");
     build_all(&d);

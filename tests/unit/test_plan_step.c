@@ -103,19 +103,26 @@ static int pool(struct build *b, int x, int is_max, struct op_window window)
                   : graph_avg_pool(b->graph, x, &window, &b->err);
 }
 
-static struct graph *end(struct build *b, int logits, int is_mse)
+/* kind: OP_SOFTMAX_CE, or a loss of targets. */
+static struct graph *end_with(struct build *b, int logits, enum op_kind kind)
 {
+    const int has_targets = kind != OP_SOFTMAX_CE;
     ck_assert_msg(logits >= 0, "%s", b->err.text);
     const struct shape *out = &graph_tensor(b->graph, logits)->shape;
     struct shape rows = {1, {out->dim[0]}};
-    int label =
-        graph_label(b->graph, "label", is_mse ? out : &rows, is_mse ? MS_F32 : MS_I32, &b->err);
-    int loss = is_mse ? graph_mse(b->graph, logits, label, &b->err)
-                      : graph_softmax_ce(b->graph, logits, label, &b->err);
+    int label = graph_label(b->graph, "label", has_targets ? out : &rows,
+                            has_targets ? MS_F32 : MS_I32, &b->err);
+    int loss = has_targets ? graph_target_loss(b->graph, kind, logits, label, 0.3, &b->err)
+                           : graph_softmax_ce(b->graph, logits, label, &b->err);
     ck_assert_msg(loss >= 0, "%s", b->err.text);
     ck_ms_ok(graph_set_loss(b->graph, loss, err));
     ck_ms_ok(graph_set_output(b->graph, logits, err));
     return b->graph;
+}
+
+static struct graph *end(struct build *b, int logits, int is_mse)
+{
+    return end_with(b, logits, is_mse ? OP_MSE : OP_SOFTMAX_CE);
 }
 
 static struct graph *plain_convolutions(void)
@@ -328,6 +335,28 @@ static struct graph *dense_without_a_bias(void)
     return end(&b, dense(&b, x, 2), 1);
 }
 
+static struct graph *loss_of(enum op_kind kind)
+{
+    struct build b;
+    int x = relu(&b, dense(&b, flatten(&b, begin(&b, 5, 2, 3)), 37));
+    return end_with(&b, dense(&b, x, 3), kind);
+}
+
+static struct graph *l1_loss(void)
+{
+    return loss_of(OP_L1);
+}
+
+static struct graph *huber_loss(void)
+{
+    return loss_of(OP_HUBER);
+}
+
+static struct graph *bce_loss(void)
+{
+    return loss_of(OP_BCE);
+}
+
 static const struct pattern {
     const char *name;
     struct graph *(*build)(void);
@@ -351,6 +380,9 @@ static const struct pattern {
     {"dense_without_a_bias", dense_without_a_bias},
     {"channels_in_a_row", channels_in_a_row},
     {"dropouts", dropouts},
+    {"l1_loss", l1_loss},
+    {"huber_loss", huber_loss},
+    {"bce_loss", bce_loss},
 };
 
 /* fp32 against double: rounding of at most a few thousand summed terms, relative to the norm. */

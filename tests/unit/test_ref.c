@@ -290,6 +290,21 @@ static double mse_loss(void *arg)
     return ref_mse(x, arg, ROWS, IN, NULL);
 }
 
+static double l1_loss(void *arg)
+{
+    return ref_l1(x, arg, ROWS, IN, NULL);
+}
+
+static double huber_loss(void *arg)
+{
+    return ref_huber(x, arg, ROWS, IN, 0.3, NULL);
+}
+
+static double bce_loss(void *arg)
+{
+    return ref_bce(x, arg, ROWS, IN, NULL);
+}
+
 START_TEST(gradients_of_dense_and_losses_agree_with_differences)
 {
     int32_t labels[ROWS] = {4, 0, 2};
@@ -305,6 +320,12 @@ START_TEST(gradients_of_dense_and_losses_agree_with_differences)
     ck_gradient(x, dx, ROWS * IN, ce_loss, labels);
     ref_mse(x, w, ROWS, IN, dx);
     ck_gradient(x, dx, ROWS * IN, mse_loss, w);
+    ref_l1(x, w, ROWS, IN, dx);
+    ck_gradient(x, dx, ROWS * IN, l1_loss, w);
+    ref_huber(x, w, ROWS, IN, 0.3, dx);
+    ck_gradient(x, dx, ROWS * IN, huber_loss, w);
+    ref_bce(x, w, ROWS, IN, dx);
+    ck_gradient(x, dx, ROWS * IN, bce_loss, w);
 }
 END_TEST
 

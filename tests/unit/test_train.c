@@ -330,6 +330,46 @@ START_TEST(an_abort_may_come_from_another_thread_at_any_moment)
 }
 END_TEST
 
+/* With each loss the next training has another end, and a delta that none reaches is half of mse's
+ * rate. */
+START_TEST(a_loss_decides_what_is_learned)
+{
+    static const char *const sets[][3] = {
+        {"loss=mse", "optimizer.learning_rate=0.01"},
+        {"loss=huber", "optimizer.learning_rate=0.02", "huber_delta=1000000"},
+        {"loss=huber", "optimizer.learning_rate=0.02", "huber_delta=1"},
+        {"loss=l1", "optimizer.learning_rate=0.01"},
+        {"loss=binary_cross_entropy", "optimizer.learning_rate=0.01"}};
+    char digests[MS_ARRAY_SIZE(sets)][MS_SHA256_HEX];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(sets); i++) {
+        struct seen seen = {.train = NULL};
+        train_case_job(&job, sets[i], sets[i][2] != NULL ? 3 : 2);
+        ck_ms_ok(run(&seen, "", err));
+        memcpy(digests[i], result.weights_sha256, sizeof(digests[i]));
+    }
+    ck_assert_str_eq(digests[1], digests[0]);
+    for (size_t i = 2; i < MS_ARRAY_SIZE(sets); i++) {
+        for (size_t j = 0; j < i; j++) {
+            ck_assert_str_ne(digests[i], digests[j]);
+        }
+    }
+}
+END_TEST
+
+/* A distance has none, and a logit the side that it is on. */
+START_TEST(accuracy_is_of_what_is_right_or_wrong)
+{
+    static const char *const sets[] = {"evaluate={dataset: {kind: nonlinear, samples: 50}}",
+                                       "loss=binary_cross_entropy"};
+    for (size_t n = 1; n <= 2; n++) {
+        struct seen seen = {.train = NULL};
+        train_case_job(&job, sets, n);
+        ck_ms_ok(run(&seen, "", err));
+        ck_assert(n == 1 ? isnan(result.accuracy) : result.accuracy >= 0 && result.accuracy <= 1);
+    }
+}
+END_TEST
+
 START_TEST(evaluation_comes_when_it_is_due)
 {
     static const char *const sets[] = {
@@ -619,6 +659,8 @@ int main(void)
     tcase_add_test(tc, an_abort_ends_with_its_text_and_saves_nothing);
     tcase_add_test(tc, an_abort_before_prepare_is_heeded);
     tcase_add_test(tc, an_abort_may_come_from_another_thread_at_any_moment);
+    tcase_add_test(tc, a_loss_decides_what_is_learned);
+    tcase_add_test(tc, accuracy_is_of_what_is_right_or_wrong);
     tcase_add_test(tc, evaluation_comes_when_it_is_due);
     tcase_add_test(tc, what_was_trained_is_evaluated_at_the_end_wherever_that_is);
     tcase_add_test(tc, an_evaluation_before_the_moving_statistics_have_settled_says_so);
