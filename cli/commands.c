@@ -83,6 +83,14 @@ const struct cli_command cli_commands[] = {
      NULL},
     {"dataset", "shapes DIR", "write a data set of drawn images in CIFAR-10's layout",
      cmd_dataset_options, cmd_dataset, NULL, NULL},
+    {"export", "WEIGHTS -o FILE", "write weights in the format of others", cmd_export_options,
+     cmd_export,
+     "WEIGHTS is a file (.safetensors, .ckpt), the folder of a run, or the manifest of a "
+     "checkpoint,\n"
+     "whose optimizer is left out. torch.nn calls the parts of norms weight, bias, running_mean "
+     "and\n"
+     "running_var: --names torch does so, and load_state_dict takes the file.\n",
+     NULL},
     {"help", "[COMMAND]", "what a command does and takes", NULL, cmd_help, NULL, NULL},
     {"drain", "", NULL, NULL, NULL, NULL, LATER_DRAIN},
     {"resume", "", NULL, NULL, NULL, NULL,

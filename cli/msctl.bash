@@ -59,6 +59,12 @@ _msctl() {
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
         esac
         ;;
+    export:*)
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+        --names) mapfile -t COMPREPLY < <(compgen -W "mindspore torch" -- "$current") ;;
+        *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        esac
+        ;;
     dataset:*) mapfile -t COMPREPLY < <(compgen -d -W "shapes" -- "$current") ;;
     watch:* | cancel:* | wait:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs)" -- "$current") ;;
     events:*)

@@ -127,6 +127,22 @@ int data_write_shapes(const char *directory, int64_t train, int64_t test, uint64
 int data_walk_weights(const char *path, void (*take)(void *arg, const void *bytes, size_t size),
                       void *arg, struct ms_err *err);
 
+/* Writes the weights of a file (weights_file.h says of which formats) in the format that the ending
+ * of `to` says; what optimizers and counters left among them is left out. MS_E_UNSUPPORTED: a
+ * tensor that is not F32; MS_E_INVALID: none is left, or two come to have one name. `to` is whole,
+ * or what it was before. */
+enum data_names { DATA_NAMES_OWN, DATA_NAMES_TORCH }; /* weights_names.h */
+struct data_export {
+    const char *from, *to;
+    enum data_names names;
+};
+struct data_exported {
+    size_t tensors;
+    uint64_t bytes; /* of values */
+};
+int data_export_weights(const struct data_export *asked, struct data_exported *ret,
+                        struct ms_err *err);
+
 /* ---- transforms ---- */
 
 /* Shape after the transforms; errors name the transform and why it cannot apply. */

@@ -289,16 +289,6 @@ static int check_schedule(const struct job *job, const struct tree_node *tree, s
 
 /* ---- paths, ranks ---- */
 
-static int check_files(const struct job *job, const struct tree_node *tree, struct ms_err *err)
-{
-    const char *dot = strrchr(job->initial_weights, '.');
-    if (dot != NULL && strcmp(dot, ".ckpt") == 0) {
-        return tree_fail(node_at(tree, "initial_weights"), err,
-                         "initial_weights: reading .ckpt comes later; give a .safetensors file");
-    }
-    return MS_OK;
-}
-
 int job_is_split(const struct job *job)
 {
     return job->mode == JOB_STAND_ALONE && job->workers > 1;
@@ -410,10 +400,7 @@ static int check_network(const struct job *job, const struct tree_node *tree, co
 int job_check(const struct job *job, const struct tree_node *tree, const char *base_dir,
               struct ms_err *err)
 {
-    int rc = check_files(job, tree, err);
-    if (rc == MS_OK) {
-        rc = check_split(job, tree, err);
-    }
+    int rc = check_split(job, tree, err);
     if (rc == MS_OK) {
         rc = check_prefix(job, tree, err);
     }

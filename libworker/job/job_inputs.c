@@ -1,6 +1,6 @@
 /* job_inputs.c - are the files there that a job reads? */
 #include "libworker/data/path.h"
-#include "libworker/data/safetensors.h"
+#include "libworker/data/weights_file.h"
 #include "libworker/job/job.h"
 
 #include <stddef.h>
@@ -28,19 +28,19 @@ static int check_evaluate(const struct job *job, struct ms_err *err)
 static int check_weights(const struct job *job, struct ms_err *err)
 {
     char expanded[MS_PATH_MAX + 1];
-    struct safetensors *file = NULL;
+    struct weights_file *file = NULL;
     if (job->initial_weights[0] == '\0') {
         return 0;
     }
     int rc = data_path_expand(job->initial_weights, expanded, sizeof(expanded), err);
     if (rc == 0) {
-        rc = safetensors_open(expanded, &file, err);
+        rc = weights_file_open(expanded, &file, err);
     }
     if (rc < 0) {
         data_path_hide(expanded, job->initial_weights, err);
         return rc;
     }
-    safetensors_close(file);
+    weights_file_close(file);
     return 0;
 }
 

@@ -1,5 +1,9 @@
-/* weights.c - initial weights of a replica from a safetensors file, checked name by name */
-#include "libworker/data/safetensors.h"
+/* weights.c - initial weights of a replica from a file, checked name by name
+ *
+ * The names are the network's, or torch's for its norms (weights_names.h). What optimizers and
+ * counters left in the file is passed over. */
+#include "libworker/data/weights_file.h"
+#include "libworker/data/weights_names.h"
 #include "libworker/train/replica.h"
 
 #include <inttypes.h>
@@ -38,26 +42,52 @@ static int check_entry(const char *path, const struct safetensors_entry *entry,
     return 0;
 }
 
-static int check_names(struct safetensors *file, const char *path, const struct graph *graph,
+/* Of the network, by its own name or torch's. */
+static int is_known(const struct graph *graph, const char *name)
+{
+    char own[SAFETENSORS_NAME_MAX];
+    return graph_find(graph, name) >= 0 ||
+           graph_find(graph, weights_name_from_torch(name, own, sizeof(own))) >= 0;
+}
+
+/* What an optimizer or a counter left there. A scalar of MindSpore's is none of a network's: a
+ * learning rate, a number of steps. */
+static int is_passed_over(const struct graph *graph, const struct safetensors_entry *entry,
+                          int is_ckpt)
+{
+    const int is_scalar = entry->n_dims == 0 || (entry->n_dims == 1 && entry->dim[0] == 1);
+    const char *of_slot = optimizer_slot_of(entry->name);
+    if (of_slot == NULL && is_ckpt) {
+        of_slot = weights_name_of_slot(entry->name);
+    }
+    return (of_slot != NULL && is_known(graph, of_slot)) || weights_name_is_count(entry->name) ||
+           (is_ckpt && is_scalar);
+}
+
+static int check_names(struct weights_file *file, const char *path, const struct graph *graph,
                        struct ms_err *err)
 {
-    for (size_t i = 0; i < safetensors_count(file); i++) {
-        const char *name = safetensors_at(file, i)->name;
-        const char *of_slot = optimizer_slot_of(name); /* of a checkpoint: left unread */
-        if (graph_find(graph, name) < 0 && (of_slot == NULL || graph_find(graph, of_slot) < 0)) {
+    const int is_ckpt = weights_file_is_ckpt(path);
+    for (size_t i = 0; i < weights_file_count(file); i++) {
+        const struct safetensors_entry *entry = weights_file_at(file, i);
+        if (!is_known(graph, entry->name) && !is_passed_over(graph, entry, is_ckpt)) {
             return ms_fail(err, MS_E_INVALID,
                            "%s: tensor %s is not in the network %s; is it another network's file?",
-                           path, name, graph_name(graph));
+                           path, entry->name, graph_name(graph));
         }
     }
     return 0;
 }
 
-static int load_one(struct replica *replica, struct safetensors *file, const char *path, int index,
+static int load_one(struct replica *replica, struct weights_file *file, const char *path, int index,
                     struct ms_err *err)
 {
+    char torch[SAFETENSORS_NAME_MAX];
     const struct tensor *tensor = graph_tensor(replica_graph(replica), index);
-    const struct safetensors_entry *entry = safetensors_find(file, tensor->name);
+    const struct safetensors_entry *entry = weights_file_find(file, tensor->name);
+    if (entry == NULL) {
+        entry = weights_file_find(file, weights_name_to_torch(tensor->name, torch, sizeof(torch)));
+    }
     if (entry == NULL) {
         return tensor->role == TENSOR_STATE
                    ? 0
@@ -73,7 +103,7 @@ static int load_one(struct replica *replica, struct safetensors *file, const cha
     if (values == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory to read %s of %s", entry->name, path);
     }
-    rc = safetensors_read(file, entry, values, count, err);
+    rc = weights_file_read(file, entry, values, count, err);
     if (rc == 0) {
         rc = replica_set(replica, index, values, err);
     }
@@ -84,9 +114,9 @@ static int load_one(struct replica *replica, struct safetensors *file, const cha
 int replica_load_weights(struct replica *replica, const char *path, struct ms_err *err)
 {
     const struct graph *graph = replica_graph(replica);
-    struct safetensors *file = NULL;
+    struct weights_file *file = NULL;
     int n = graph_n_stored(graph);
-    int rc = safetensors_open(path, &file, err);
+    int rc = weights_file_open(path, &file, err);
     if (rc == 0) {
         rc = check_names(file, path, graph, err);
     }
@@ -94,6 +124,6 @@ int replica_load_weights(struct replica *replica, const char *path, struct ms_er
         int index = graph_stored_at(graph, i);
         rc = load_one(replica, file, path, index, err);
     }
-    safetensors_close(file);
+    weights_file_close(file);
     return rc;
 }

@@ -107,6 +107,74 @@ START_TEST(what_was_saved_reads_back_bit_by_bit)
 }
 END_TEST
 
+/* Each value is by its own formula, so that one in another's place is seen. */
+static void write_net(int is_torch, int has_rest)
+{
+    static const struct {
+        const char *name, *torch;
+        int n_dims;
+        int64_t dim[4];
+    } tensors[] = {{"conv1.weight", "conv1.weight", 4, {2, 3, 1, 1}},
+                   {"bn1.gamma", "bn1.weight", 1, {2}},
+                   {"bn1.beta", "bn1.bias", 1, {2}},
+                   {"bn1.moving_mean", "bn1.running_mean", 1, {2}},
+                   {"bn1.moving_variance", "bn1.running_var", 1, {2}},
+                   {"fc.weight", "fc.weight", 2, {10, 2}},
+                   {"fc.bias", "fc.bias", 1, {10}},
+                   {"bn1.num_batches_tracked", "bn1.num_batches_tracked", 0, {0}},
+                   {"moments.fc.bias", "moment1.bn1.weight", 1, {3}}};
+    const size_t n = has_rest ? 9 : 7;
+    struct safetensors_entry entries[9];
+    struct safetensors_writer *writer = NULL;
+    memset(entries, 0, sizeof(entries));
+    for (size_t i = 0; i < n; i++) {
+        snprintf(entries[i].name, sizeof(entries[i].name), "%s",
+                 is_torch ? tensors[i].torch : tensors[i].name);
+        entries[i].n_dims = tensors[i].n_dims;
+        memcpy(entries[i].dim, tensors[i].dim, sizeof(tensors[i].dim));
+    }
+    ck_ms_ok(safetensors_create(path, entries, n, NULL, 0, &writer, err));
+    for (size_t i = 0; i < n; i++) {
+        float values[32];
+        size_t count = 1;
+        for (int d = 0; d < entries[i].n_dims; d++) {
+            count *= (size_t)entries[i].dim[d];
+        }
+        for (size_t v = 0; v < count; v++) {
+            values[v] = (float)(10 * i + v + 1);
+        }
+        ck_ms_ok(safetensors_put(writer, entries[i].name, values, count, err));
+    }
+    ck_ms_ok(safetensors_finish(writer, NULL, err));
+}
+
+START_TEST(names_of_torch_and_what_optimizers_leave_come_to_the_same)
+{
+    static const char text[] =
+        "network: [conv2d: {name: conv1, out: 2, kernel: 1}, batch_norm: {name: bn1}, "
+        "global_avg_pool, dense: {name: fc, out: classes}]\n"
+        "dataset: {kind: shapes, samples: 32}\nbatch_size: 8\n"
+        "optimizer: {kind: sgd, learning_rate: 0.1}\n";
+    char digests[4][MS_SHA256_HEX];
+    for (int i = 0; i < 4; i++) {
+        struct model_copy *copy = NULL;
+        write_net(i % 2, i / 2);
+        ck_ms_ok(job_parse(text, strlen(text), "the case", "/", NULL, 0, 0, &job, err));
+        snprintf(job.initial_weights, sizeof(job.initial_weights), "%s", path);
+        struct train_config cfg = train_case_config(&job, "");
+        struct train_info info;
+        struct train *train = train_create(&cfg);
+        ck_assert_ptr_nonnull(train);
+        ck_ms_ok(train_prepare(train, &info, err));
+        ck_ms_ok(model_copy_make(train_replica(train), 0, &copy, err));
+        memcpy(digests[i], copy->sha256, sizeof(digests[i]));
+        model_copy_destroy(copy);
+        train_destroy(train);
+        ck_assert_str_eq(digests[i], digests[0]);
+    }
+}
+END_TEST
+
 START_TEST(a_missing_parameter_is_named)
 {
     write_file(right, 1);
@@ -163,6 +231,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_value_arrives_where_its_name_says);
     tcase_add_test(tc, what_was_saved_reads_back_bit_by_bit);
+    tcase_add_test(tc, names_of_torch_and_what_optimizers_leave_come_to_the_same);
     tcase_add_test(tc, a_missing_parameter_is_named);
     tcase_add_test(tc, a_parameter_that_the_network_does_not_have_is_named);
     tcase_add_test(tc, a_wrong_shape_is_told_with_the_right_one);

@@ -1,0 +1,25 @@
+/* weights_file.h - named tensors in a file of any format that is read: by its ending, .ckpt is
+ * MindSpore's (ckpt.h), all else safetensors. One thread at a time. */
+#ifndef WEIGHTS_FILE_H
+#define WEIGHTS_FILE_H
+
+#include "libworker/data/safetensors.h"
+
+struct weights_file; /* an open one */
+
+/* Is a file of that name MindSpore's? */
+int weights_file_is_ckpt(const char *path);
+
+/* Safe for hostile input. Returns owned. */
+int weights_file_open(const char *path, struct weights_file **ret, struct ms_err *err);
+void weights_file_close(struct weights_file *file); /* NULL allowed */
+size_t weights_file_count(const struct weights_file *file);
+/* In the order of names. */
+const struct safetensors_entry *weights_file_at(const struct weights_file *file, size_t i);
+const struct safetensors_entry *weights_file_find(const struct weights_file *file,
+                                                  const char *name);
+/* Reads an F32 tensor; count must be its elements. */
+int weights_file_read(struct weights_file *file, const struct safetensors_entry *entry, float *dst,
+                      size_t count, struct ms_err *err);
+
+#endif
