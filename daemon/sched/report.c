@@ -240,7 +240,7 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
         calloff_watch_round(s, run);
     }
     rank_set(run, hold->rank, RANK_ON_READY);
-    if (run->n_formers > 0) { /* a round may have waited for who holds the state */
+    if (!list_empty(&run->recovering)) { /* a round may have waited for who holds the state */
         s->due |= DUE_PLACE;
     }
     watch_news(s);

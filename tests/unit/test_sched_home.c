@@ -756,6 +756,33 @@ START_TEST(when_all_are_lost_the_others_are_filled_with_it)
 }
 END_TEST
 
+static void goes(uint64_t conn)
+{
+    Ms__Leave leave = MS__LEAVE__INIT;
+    fix_say(conn, MS_MSG_LEAVE, &leave.base);
+    fix_close(conn);
+}
+
+/* It was lost behind what it had read for all: who is ready then holds that. */
+START_TEST(nobody_waits_once_another_one_is_ready_with_what_was_there)
+{
+    const uint64_t spare = running_with(here, 2);
+    goes(conns[1]); /* none of them lives on, and could come back */
+    goes(conns[0]);
+    conns[0] = fix_register("w0", 3);
+    (void)assigned(0, 3);
+    conns[1] = spare;
+    (void)assigned(1, 3);
+    const uint64_t third = fix_register("third", 91);
+    goes(conns[0]);
+    fix_job_is(1, "RECOVERING", awaits);
+    ck_assert_ptr_null(fix_heard(third, MS_MSG_ASSIGN));
+    ready_at(3, 1, 200);
+    conns[0] = third;
+    (void)assigned(0, 4);
+}
+END_TEST
+
 /* It was lost with two processes in an hour; where else are they? */
 START_TEST(a_host_that_is_set_aside_is_home_all_the_same)
 {
@@ -1138,6 +1165,7 @@ int main(void)
     tcase_add_test(t, while_another_rank_holds_the_state_nobody_waits);
     tcase_add_test(t, nor_does_it_wait_beside_who_keeps_it_for_a_rank_that_another_one_has);
     tcase_add_test(t, when_all_are_lost_the_others_are_filled_with_it);
+    tcase_add_test(t, nobody_waits_once_another_one_is_ready_with_what_was_there);
     tcase_add_test(t, a_host_that_is_set_aside_is_home_all_the_same);
     tcase_add_test(t, another_ones_node_of_that_name_is_not_it);
     tcase_add_test(t, its_time_begins_with_the_loss_of_who_held_the_state);
