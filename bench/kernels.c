@@ -2,7 +2,7 @@
  *
  * Each kernel runs over tensors far larger than the caches. GB/s counts the bytes that the formula
  * needs (each operand once), so a kernel at memcpy's figure runs at memory speed. Usage:
- * kernels [seconds a kernel, default 0.5] [threads of batch norm, default 1].
+ * kernels [seconds a kernel, default 0.5] [threads of norms, default 1].
  * Output: name GB/s share of memcpy. */
 #include "libworker/kernel/kernel.h"
 
@@ -17,12 +17,16 @@ enum { BUFFERS = 5 };
 static const struct kernel_layout big = {32, 16, 3136, 16, 256};   /* ResNet-50, layer1: 103 MB */
 static const struct kernel_layout small = {32, 128, 49, 16, 2048}; /* layer4: 12.8 MB */
 static const struct kernel_layout plain = {32, 256, 3136, 1, 256};
+static const struct kernel_layout small_plain = {32, 2048, 49, 1, 2048};
 static const struct kernel_layout nhwc = {32, 1, 3136, 256, 256};
 static const struct kernel_layout narrow = {32, 4, 3136, 16, 64}; /* fewer blocks than threads */
 static const struct kernel_layout narrow_last = {32, 1, 3136, 64, 64};
 
+static const struct kernel_layout rows = {8192, 1, 1, 1024, 1024}; /* of a transformer: 33.5 MB */
+
 static float *buffer[BUFFERS];
 static float mean[2048], variance[2048], gamma_[2048], beta[2048], dgamma[2048], dbeta[2048];
+static float *affine[4], stats[2 * 8192]; /* of each value, and of 32 groups a sample or of a row */
 static size_t count;
 static int threads = 1;
 static void *scratch;
@@ -144,6 +148,50 @@ static void run_bn_backward_residual(const struct kernel_layout *l)
     kernel_bn_backward(&bn, threads);
 }
 
+enum { GROUPS = 32 };
+
+static struct kernel_norm norm(const struct kernel_layout *l, int64_t groups, int is_per_value)
+{
+    return (struct kernel_norm){.layout = *l,
+                                .groups = groups,
+                                .is_per_value = is_per_value,
+                                .epsilon = 1e-5,
+                                .x = buffer[0],
+                                .gamma = is_per_value ? affine[0] : gamma_,
+                                .beta = is_per_value ? affine[1] : beta,
+                                .stats = stats,
+                                .y = buffer[1],
+                                .dy = buffer[2],
+                                .dx = buffer[3],
+                                .dgamma = is_per_value ? affine[2] : dgamma,
+                                .dbeta = is_per_value ? affine[3] : dbeta,
+                                .scratch = scratch};
+}
+
+static void run_group_norm(const struct kernel_layout *l)
+{
+    const struct kernel_norm m = norm(l, GROUPS, 0);
+    kernel_norm_forward(&m, threads);
+}
+
+static void run_group_norm_backward(const struct kernel_layout *l)
+{
+    const struct kernel_norm m = norm(l, GROUPS, 0);
+    kernel_norm_backward(&m, threads);
+}
+
+static void run_layer_norm(const struct kernel_layout *l)
+{
+    const struct kernel_norm m = norm(l, 1, 1);
+    kernel_norm_forward(&m, threads);
+}
+
+static void run_layer_norm_backward(const struct kernel_layout *l)
+{
+    const struct kernel_norm m = norm(l, 1, 1);
+    kernel_norm_backward(&m, threads);
+}
+
 static const struct bench {
     const char *name;
     const struct kernel_layout *layout;
@@ -176,6 +224,20 @@ static const struct bench {
     {"bn_backward_nChw16c_56_64", &narrow, run_bn_backward, 5},
     {"bn_backward_nhwc_56_64", &narrow_last, run_bn_backward, 5},
     {"bn_backward_residual_nChw16c_56", &big, run_bn_backward_residual, 7},
+    {"group_norm_nChw16c_56", &big, run_group_norm, 3},
+    {"group_norm_nChw16c_7", &small, run_group_norm, 3},
+    {"group_norm_nchw_56", &plain, run_group_norm, 3},
+    {"group_norm_nhwc_56", &nhwc, run_group_norm, 3},
+    {"group_norm_backward_nChw16c_56", &big, run_group_norm_backward, 5},
+    {"group_norm_backward_nChw16c_7", &small, run_group_norm_backward, 5},
+    {"group_norm_backward_nchw_56", &plain, run_group_norm_backward, 5},
+    {"group_norm_backward_nhwc_56", &nhwc, run_group_norm_backward, 5},
+    {"layer_norm_rows", &rows, run_layer_norm, 3},
+    {"layer_norm_nChw16c_7", &small, run_layer_norm, 3},
+    {"layer_norm_nchw_7", &small_plain, run_layer_norm, 3},
+    {"layer_norm_backward_rows", &rows, run_layer_norm_backward, 5},
+    {"layer_norm_backward_nChw16c_7", &small, run_layer_norm_backward, 5},
+    {"layer_norm_backward_nchw_7", &small_plain, run_layer_norm_backward, 5},
 };
 
 /* Enough for every layout. */
@@ -184,6 +246,15 @@ static void *room_for_scratch(void)
     size_t bytes = 64;
     for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
         size_t needed = kernel_bn_scratch(benches[i].layout, threads);
+        for (int per_value = 0; per_value < 2; per_value++) {
+            const struct kernel_norm m = {.layout = *benches[i].layout,
+                                          .groups = per_value ? 1 : GROUPS,
+                                          .is_per_value = per_value};
+            const size_t forward_needs = kernel_norm_scratch(&m, 0, threads);
+            const size_t backward_needs = kernel_norm_scratch(&m, 1, threads);
+            needed = forward_needs > needed ? forward_needs : needed;
+            needed = backward_needs > needed ? backward_needs : needed;
+        }
         bytes = needed > bytes ? needed : bytes;
     }
     return aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -228,6 +299,13 @@ int main(int argc, char **argv)
             buffer[b][i] = (float)((i * 2654435761U >> 7) % 2000U) * 1e-3F - 1.0F;
         }
     }
+    for (int i = 0; i < 4; i++) {
+        affine[i] = calloc(count / (size_t)big.n, sizeof(float));
+        if (affine[i] == NULL) {
+            fprintf(stderr, "kernels: no memory for the gamma of a sample\n");
+            return 1;
+        }
+    }
     for (int c = 0; c < 2048; c++) {
         variance[c] = gamma_[c] = 1.0F;
     }
@@ -239,6 +317,9 @@ int main(int argc, char **argv)
     }
     for (int b = 0; b < BUFFERS; b++) {
         free(buffer[b]);
+    }
+    for (int i = 0; i < 4; i++) {
+        free(affine[i]);
     }
     free(scratch);
     return 0;

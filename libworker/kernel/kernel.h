@@ -152,6 +152,38 @@ struct kernel_bn_back {
  *   dbeta = sum dz, dgamma = sum dz xhat, dx = gamma rstd (dz - dbeta / M - xhat dgamma / M). */
 void kernel_bn_backward(const struct kernel_bn_back *bn, int threads);
 
+/* ---- layer and group normalisation ---- */
+
+/* Each sample's values, in groups of neighbouring channels, by the mean and variance of their group
+ * (Ba, Kiros and Hinton, 2016; Wu and He, 2018): y = gamma (x - mean) rstd + beta with rstd = 1 /
+ * sqrt(variance + epsilon), of a population. Tensors are as batch norm's; padding stays zero. All
+ * sums are in double, in an order that depends neither on threads nor on the layout. All memory is
+ * borrowed for the call. */
+struct kernel_norm {
+    struct kernel_layout layout;
+    int64_t groups;   /* of channels, which they divide */
+    int is_per_value; /* gamma and beta have a value for each (channel, position), C order, and
+                         there is one group; else they have one for each channel */
+    double epsilon;
+    const float *x;
+    const float *gamma, *beta; /* NULL: ones, zeros; beta only beside gamma */
+    float *stats;              /* (n, groups, 2): mean and rstd; forward writes, backward reads */
+    float *y;                  /* forward: may be x */
+    const float *dy;           /* backward */
+    float *dx;                 /* ... may be dy */
+    float *dgamma, *dbeta;     /* ... NULL: unwanted */
+    void *scratch;             /* kernel_norm_scratch bytes, aligned to 64; overwritten */
+};
+
+/* Bytes for a call on up to so many threads; of norm only layout, groups and is_per_value are read.
+ * Backward: two doubles a channel of each sample; of rows and where each value has its gamma, two
+ * a value of some 16,384. 0: none. */
+size_t kernel_norm_scratch(const struct kernel_norm *norm, int is_backward, int threads);
+void kernel_norm_forward(const struct kernel_norm *norm, int threads);
+/* With dz = dy gamma and M values in a group: dbeta = sum dy, dgamma = sum dy xhat over samples
+ * (and positions), dx = rstd (dz - sum dz / M - xhat sum (dz xhat) / M). */
+void kernel_norm_backward(const struct kernel_norm *norm, int threads);
+
 /* ---- elementwise ---- */
 void kernel_relu(float *y, const float *x, size_t count); /* y may be x */
 void kernel_relu_backward(float *dx, const float *y, const float *dy,

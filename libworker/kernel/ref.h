@@ -36,6 +36,18 @@ void ref_batch_norm_moving(const double *x, struct ref_image xs, const double *g
 void ref_batch_norm_bwd(const double *x, struct ref_image xs, const double *dy, const double *gamma,
                         const double *mean, const double *variance, double epsilon, double *dx,
                         double *dgamma, double *dbeta);
+/* Each sample (n, c, s) by groups of its channels. gamma, beta NULL: ones, zeros; else of (c, s)
+ * where they are per value, of (c) where not. */
+struct ref_norm {
+    int64_t n, c, s, groups;
+    int is_per_value;
+    double epsilon;
+};
+void ref_norm(const struct ref_norm *norm, const double *x, const double *gamma, const double *beta,
+              double *y);
+/* dgamma and dbeta NULL: unwanted. */
+void ref_norm_bwd(const struct ref_norm *norm, const double *x, const double *dy,
+                  const double *gamma, double *dx, double *dgamma, double *dbeta);
 void ref_max_pool(const double *x, struct ref_image xs, const struct ref_window *win, double *y,
                   struct ref_image ys);
 void ref_max_pool_bwd(const double *x, struct ref_image xs, const double *dy, struct ref_image ys,

@@ -1,8 +1,9 @@
-/* ref_norm.c - batch normalisation and its gradient, straight from the formulas
- * (Ioffe and Szegedy, 2015) */
+/* ref_norm.c - normalisation of batches and of samples, and their gradients, straight from the
+ * formulas (Ioffe and Szegedy, 2015; Ba, Kiros and Hinton, 2016; Wu and He, 2018) */
 #include "libworker/kernel/ref.h"
 
 #include <math.h>
+#include <stddef.h>
 
 static int64_t at(struct ref_image s, int64_t n, int64_t c, int64_t i)
 {
@@ -73,5 +74,87 @@ void ref_batch_norm_bwd(const double *x, struct ref_image xs, const double *dy, 
         }
         dgamma[c] = sum_dy_xhat;
         dbeta[c] = sum_dy;
+    }
+}
+
+struct group { /* of a sample: values [from, from + count) of all, with this mean and deviation */
+    int64_t from, count;
+    double mean, rstd;
+};
+
+static struct group group_of(const struct ref_norm *norm, const double *x, int64_t index)
+{
+    struct group g = {.count = norm->c / norm->groups * norm->s};
+    double squares = 0;
+    g.from = index * g.count;
+    for (int64_t i = 0; i < g.count; i++) {
+        g.mean += x[g.from + i] / (double)g.count;
+    }
+    for (int64_t i = 0; i < g.count; i++) {
+        double distance = x[g.from + i] - g.mean;
+        squares += distance * distance;
+    }
+    g.rstd = 1 / sqrt(squares / (double)g.count + norm->epsilon);
+    return g;
+}
+
+/* Which gamma and beta value k of all has. */
+static int64_t affine_at(const struct ref_norm *norm, int64_t k)
+{
+    int64_t in_sample = k % (norm->c * norm->s);
+    return norm->is_per_value ? in_sample : in_sample / norm->s;
+}
+
+void ref_norm(const struct ref_norm *norm, const double *x, const double *gamma, const double *beta,
+              double *y)
+{
+    for (int64_t index = 0; index < norm->n * norm->groups; index++) {
+        struct group g = group_of(norm, x, index);
+        for (int64_t k = g.from; k < g.from + g.count; k++) {
+            int64_t at = affine_at(norm, k);
+            y[k] = (x[k] - g.mean) * g.rstd * (gamma != NULL ? gamma[at] : 1) +
+                   (beta != NULL ? beta[at] : 0);
+        }
+    }
+}
+
+static void clear(const struct ref_norm *norm, double *sums)
+{
+    int64_t n = norm->c * (norm->is_per_value ? norm->s : 1);
+    for (int64_t i = 0; sums != NULL && i < n; i++) {
+        sums[i] = 0;
+    }
+}
+
+static void add(double *sums, int64_t at, double value)
+{
+    if (sums != NULL) {
+        sums[at] += value;
+    }
+}
+
+void ref_norm_bwd(const struct ref_norm *norm, const double *x, const double *dy,
+                  const double *gamma, double *dx, double *dgamma, double *dbeta)
+{
+    clear(norm, dgamma);
+    clear(norm, dbeta);
+    for (int64_t index = 0; index < norm->n * norm->groups; index++) {
+        struct group g = group_of(norm, x, index);
+        double sum_dz = 0;
+        double sum_dz_xhat = 0;
+        for (int64_t k = g.from; k < g.from + g.count; k++) {
+            int64_t at = affine_at(norm, k);
+            double xhat = (x[k] - g.mean) * g.rstd;
+            double dz = dy[k] * (gamma != NULL ? gamma[at] : 1);
+            sum_dz += dz;
+            sum_dz_xhat += dz * xhat;
+            add(dgamma, at, dy[k] * xhat);
+            add(dbeta, at, dy[k]);
+        }
+        for (int64_t k = g.from; k < g.from + g.count; k++) {
+            double xhat = (x[k] - g.mean) * g.rstd;
+            double dz = dy[k] * (gamma != NULL ? gamma[affine_at(norm, k)] : 1);
+            dx[k] = g.rstd * (dz - (sum_dz + xhat * sum_dz_xhat) / (double)g.count);
+        }
     }
 }

@@ -99,6 +99,68 @@ START_TEST(batch_norm_has_the_same_bits_everywhere)
 }
 END_TEST
 
+/* Layer and group norm: one digest for all layouts. */
+static uint64_t sample_norm(int64_t block, int is_per_value)
+{
+    enum { SPATIAL = 50, SAMPLES = 3 };
+    static float affine[4][CHANNELS * SPATIAL];
+    static _Alignas(64) char scratch[1 << 18];
+    float stats[SAMPLES * 6 * 2];
+    const struct kernel_layout layout = {SAMPLES, CHANNELS / block, SPATIAL, block, CHANNELS};
+    const struct kernel_norm norm = {.layout = layout,
+                                     .groups = is_per_value ? 1 : 6,
+                                     .is_per_value = is_per_value,
+                                     .epsilon = 1e-5,
+                                     .x = a,
+                                     .gamma = affine[0],
+                                     .beta = affine[1],
+                                     .stats = stats,
+                                     .y = c,
+                                     .dy = b,
+                                     .dx = d,
+                                     .dgamma = affine[2],
+                                     .dbeta = affine[3],
+                                     .scratch = scratch};
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < COUNT; i++) { /* the logical value at its place */
+        const int64_t s = i % SPATIAL, channel = i / SPATIAL % CHANNELS;
+        const int64_t n = i / SPATIAL / CHANNELS;
+        const int64_t at =
+            ((n * layout.n_blocks + channel / block) * SPATIAL + s) * block + channel % block;
+        a[at] = (float)(2 * ms_rng_unit(21, (uint64_t)i) - 0.9);
+        b[at] = (float)(2 * ms_rng_unit(22, (uint64_t)i) - 0.9);
+    }
+    for (uint64_t i = 0; i < CHANNELS * SPATIAL; i++) {
+        affine[0][i] = (float)(2 * ms_rng_unit(23, i) - 0.9);
+        affine[1][i] = (float)(2 * ms_rng_unit(24, i) - 0.9);
+        affine[2][i] = affine[3][i] = 0;
+    }
+    ck_assert_uint_le(kernel_norm_scratch(&norm, 0, 1), sizeof(scratch));
+    ck_assert_uint_le(kernel_norm_scratch(&norm, 1, 1), sizeof(scratch));
+    kernel_norm_forward(&norm, 1);
+    kernel_norm_backward(&norm, 1);
+    for (int64_t i = 0; i < COUNT; i++) {
+        const int64_t s = i % SPATIAL, channel = i / SPATIAL % CHANNELS;
+        const int64_t n = i / SPATIAL / CHANNELS;
+        const int64_t at =
+            ((n * layout.n_blocks + channel / block) * SPATIAL + s) * block + channel % block;
+        hash = digest(hash, &c[at], sizeof(c[at]));
+        hash = digest(hash, &d[at], sizeof(d[at]));
+    }
+    hash = digest(hash, affine[2], sizeof(affine[2]));
+    return digest(hash, affine[3], sizeof(affine[3]));
+}
+
+START_TEST(norms_of_samples_have_the_same_bits_everywhere)
+{
+    static const int64_t blocks[] = {1, 4, 8, 16, 48};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(blocks); i++) {
+        ck_digest(sample_norm(blocks[i], 0), 0xa465deddff1d08c3);
+        ck_digest(sample_norm(blocks[i], 1), 0x3f7bbd1972fccd6a);
+    }
+}
+END_TEST
+
 /* ---- batch norm on teams, against the serial algorithm ------------------------------------------
  */
 
@@ -487,6 +549,7 @@ int main(void)
     TCase *tc = tcase_create("bits");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, batch_norm_has_the_same_bits_everywhere);
+    tcase_add_test(tc, norms_of_samples_have_the_same_bits_everywhere);
     tcase_add_loop_test(tc, batch_norm_has_the_bits_of_the_serial_algorithm, 0,
                         (int)MS_ARRAY_SIZE(blocks));
     tcase_add_loop_test(tc, teams_that_share_a_slice_have_the_bits_of_the_serial_algorithm, 0,
