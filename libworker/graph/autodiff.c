@@ -49,7 +49,12 @@ static void mark(struct tape *tape)
 
 int tape_append(struct tape *tape, enum op_kind kind, int forward, const int *in)
 {
-    int op = graph_append_op(tape->graph, kind, op_row(kind)->n_in, in, tape->err);
+    return tape_append_with(tape, kind, forward, op_row(kind)->n_in, in);
+}
+
+int tape_append_with(struct tape *tape, enum op_kind kind, int forward, int n_in, const int *in)
+{
+    int op = graph_append_op(tape->graph, kind, n_in, in, tape->err);
     if (op >= 0 && forward >= 0) {
         tape->graph->ops[op]->forward = forward;
         graph_copy_settings(tape->graph->ops[op], tape->graph->ops[forward]);

@@ -84,6 +84,12 @@ char *graph_describe(const struct graph *graph)
             }
             put(&text, "]");
         }
+        if (op->groups > 1 && w->kernel_h == 0) {
+            put(&text, " [%lld groups]", (long long)op->groups);
+        }
+        if (op->of_pixels) {
+            put(&text, " [of each pixel]");
+        }
         if (op->rate > 0) {
             put(&text, " [rate %g]", op->rate);
         }

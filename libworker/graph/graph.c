@@ -65,6 +65,7 @@ void graph_copy_settings(struct op *to, const struct op *from)
 {
     to->window = from->window;
     to->groups = from->groups;
+    to->of_pixels = from->of_pixels;
     to->epsilon = from->epsilon;
     to->alpha = from->alpha;
     to->rate = from->rate;

@@ -73,6 +73,11 @@ enum op_kind { /* op.h: a row each */
                                  groups, each of c/g channels makes o/g */
                OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
                                  -> y, batch mean (c), batch variance (c, population) */
+               OP_LAYER_NORM, /* x, perhaps gamma, perhaps beta -> y: of each sample's values, with
+                                 gamma and beta of the shape of a sample, or over the channels of
+                                 each pixel, with gamma and beta (c) */
+               OP_GROUP_NORM, /* x, perhaps gamma (c), perhaps beta (c) -> y: of each group of a
+                                 sample's channels */
                OP_RELU,       /* x -> y */
                OP_RELU6,      /* x -> y: min(max(x, 0), 6) */
                OP_LEAKY_RELU, /* x -> y: x > 0 ? x : alpha x */
@@ -102,14 +107,15 @@ enum op_kind { /* op.h: a row each */
                OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw, db */
                OP_BATCH_NORM_BWD, /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma,
                                      dbeta */
-               OP_RELU_BWD,       /* y, dy -> dx */
-               OP_ACTIVATION_BWD, /* x, dy -> dx, of relu6 to tanh */
-               OP_DROPOUT_BWD,    /* dy -> dx: the same values are 0 */
-               OP_MAX_POOL_BWD,   /* x, y, dy -> dx; the first maximum of a window gets it */
-               OP_AVG_POOL_BWD,   /* dy -> dx */
-               OP_CONCAT_BWD,     /* dy -> dx of each, its channels */
-               OP_FLATTEN_BWD,    /* dy (n, c h w) -> dx (n, c, h, w) */
-               OP_DENSE_BWD_DATA, /* dy, w -> dx */
+               OP_NORM_BWD, /* x, dy, perhaps gamma -> dx, dgamma, dbeta, of layer and group norm */
+               OP_RELU_BWD, /* y, dy -> dx */
+               OP_ACTIVATION_BWD,    /* x, dy -> dx, of relu6 to tanh */
+               OP_DROPOUT_BWD,       /* dy -> dx: the same values are 0 */
+               OP_MAX_POOL_BWD,      /* x, y, dy -> dx; the first maximum of a window gets it */
+               OP_AVG_POOL_BWD,      /* dy -> dx */
+               OP_CONCAT_BWD,        /* dy -> dx of each, its channels */
+               OP_FLATTEN_BWD,       /* dy (n, c h w) -> dx (n, c, h, w) */
+               OP_DENSE_BWD_DATA,    /* dy, w -> dx */
                OP_DENSE_BWD_WEIGHTS, /* x, dy -> dw, db */
                OP_SOFTMAX_CE_BWD,    /* logits, labels -> dlogits */
                OP_TARGET_BWD,        /* y, target -> dy, of mse to bce */
@@ -130,8 +136,9 @@ struct op {
     int in[GRAPH_OP_TENSORS_MAX];
     int out[GRAPH_OP_TENSORS_MAX]; /* -1: an output that nobody wants (dx of the first layer) */
     struct op_window window;
-    int64_t groups;   /* of a convolution's channels; 0: one */
-    double epsilon;   /* batch norm */
+    int64_t groups;   /* of a convolution's, or a group norm's, channels; 0: one */
+    int of_pixels;    /* layer norm: over the channels of each pixel, not all values of a sample */
+    double epsilon;   /* norms */
     double alpha;     /* leaky_relu, elu: of negative values; huber: its delta */
     double rate;      /* dropout: 0 <= rate < 1 */
     double smoothing; /* softmax_ce: of labels, 0 <= smoothing < 1 */

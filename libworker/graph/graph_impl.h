@@ -25,8 +25,8 @@ struct op_family {
     const struct op_row *rows;
     int n;
 };
-extern const struct op_family op_conv, op_norm, op_pool, op_dense, op_loss, op_elementwise,
-    op_activation, op_concat;
+extern const struct op_family op_conv, op_norm, op_sample_norm, op_pool, op_dense, op_loss,
+    op_elementwise, op_activation, op_concat;
 
 /* "graph g: conv2d: <reason>; inputs: image (2, 3, 8, 8), conv1.weight (4, 2, 3, 3)": the reason
  * first, so that a text that is cut loses the less important part. MS_E_INVALID. */
@@ -41,6 +41,8 @@ int graph_window_shape(const struct graph *graph, const struct op *op, struct sh
 uint64_t graph_hash_name(const char *name);
 /* All that an op is told beside its inputs: a backward op is told the same as its forward op. */
 void graph_copy_settings(struct op *to, const struct op *from);
+/* epsilon must be above 0. */
+int graph_check_epsilon(const struct graph *graph, const struct op *op, struct ms_err *err);
 /* Input 2 must be a vector of that many values. */
 int graph_check_bias(const struct graph *graph, const struct op *op, int64_t size,
                      struct ms_err *err);

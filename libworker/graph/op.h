@@ -52,9 +52,9 @@ static inline int op_is_backward(const struct op_row *row)
     return row->wants == NULL;
 }
 
-/* Appends a forward op: kind, in[], window, groups, epsilon, rate, smoothing and alpha count, and
- * n_in where the row has optional inputs; 0: without them. Returns its output 0, or MS_E_INVALID
- * with the op, its inputs' names and shapes; a negative input is passed through. */
+/* Appends a forward op: kind, in[], window, groups, of_pixels, epsilon, rate, smoothing and alpha
+ * count, and n_in where the row has optional inputs; 0: without them. Returns its output 0, or
+ * MS_E_INVALID with the op, its inputs' names and shapes; a negative input is passed through. */
 int graph_apply(struct graph *graph, const struct op *wanted, struct ms_err *err);
 
 #endif

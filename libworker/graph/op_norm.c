@@ -5,6 +5,13 @@
 #include <math.h>
 #include <stdio.h>
 
+int graph_check_epsilon(const struct graph *graph, const struct op *op, struct ms_err *err)
+{
+    return op->epsilon > 0 && isfinite(op->epsilon)
+               ? MS_OK
+               : graph_fail_op(graph, op, err, "epsilon %g must be above 0", op->epsilon);
+}
+
 static int infer_batch_norm(const struct graph *graph, const struct op *op, struct shape *ret,
                             struct ms_err *err)
 {
@@ -20,11 +27,8 @@ static int infer_batch_norm(const struct graph *graph, const struct op *op, stru
                 (long long)images->dim[1], vector->name, (long long)images->dim[1]);
         }
     }
-    if (!(op->epsilon > 0) || !isfinite(op->epsilon)) {
-        return graph_fail_op(graph, op, err, "epsilon %g must be above 0", op->epsilon);
-    }
     *ret = *images;
-    return MS_OK;
+    return graph_check_epsilon(graph, op, err);
 }
 
 /* Batch mean (slot 1) or variance (slot 2). */

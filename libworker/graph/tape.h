@@ -9,9 +9,10 @@
 
 /* Does somebody want the gradient of the op's input `slot`? */
 int tape_wants(const struct tape *tape, const struct op *op, int slot);
-/* A backward op of graph op `forward`, with its window, groups, epsilon, rate, smoothing and alpha.
- */
+/* A backward op of graph op `forward`, told the same as that. */
 int tape_append(struct tape *tape, enum op_kind kind, int forward, const int *in);
+/* ... that reads the first n_in of its inputs only. */
+int tape_append_with(struct tape *tape, enum op_kind kind, int forward, int n_in, const int *in);
 /* Output `slot` of backward op is the share of the forward op's input x_slot, if that is wanted. */
 int tape_output(struct tape *tape, int op, int slot, int x_slot);
 /* One backward op with one output, for input x_slot; nothing if nobody wants it. */

@@ -36,6 +36,8 @@ struct rule {
     double a;
 };
 
+enum norm_over { OVER_SAMPLE, OVER_CHANNELS };
+
 enum approximation { APPROXIMATE_NONE, APPROXIMATE_TANH };
 
 struct layer {                  /* each kind has some of these */
@@ -48,6 +50,7 @@ struct layer {                  /* each kind has some of these */
     double momentum, epsilon, rate;
     double alpha;    /* leaky_relu: slope; elu */
     int approximate; /* gelu: enum approximation */
+    int over;        /* layer_norm: enum norm_over */
     int64_t times;
     char first[MS_NAME_MAX + 1];
     const struct tree_node *layers, *body, *shortcut; /* lists; NULL none */

@@ -187,6 +187,66 @@ static int build_batch_norm(struct building *b, const struct layer *layer,
                 graph_batch_norm(b->graph, x, g, beta, mean, variance, layer->epsilon, b->err));
 }
 
+/* gamma and beta of this shape, where the layer has them, for an op that reads x. */
+static int add_affine(struct building *b, const struct layer *layer, const struct tree_node *at,
+                      const struct shape *shape, struct op *op)
+{
+    const struct fans fans = {1, 1};
+    if (layer->gamma.kind == RULE_NONE && layer->beta.kind != RULE_NONE) {
+        ms_fail(b->err, MS_E_INVALID, "there is no beta without a gamma; write beta: none, too");
+        return build_fail(b, at, layer);
+    }
+    op->n_in = 1;
+    if (layer->gamma.kind != RULE_NONE) {
+        op->in[op->n_in++] = param(b, layer, "gamma", shape, init_of(&layer->gamma, fans));
+    }
+    if (layer->beta.kind != RULE_NONE && op->in[1] >= 0) {
+        op->in[op->n_in++] = param(b, layer, "beta", shape, init_of(&layer->beta, fans));
+    }
+    return MS_OK;
+}
+
+static int build_layer_norm(struct building *b, const struct layer *layer,
+                            const struct tree_node *at, int x)
+{
+    const struct shape *of = build_shape(b, x);
+    struct op op = {.kind = OP_LAYER_NORM, .in = {x}, .epsilon = layer->epsilon};
+    op.of_pixels = layer->over == OVER_CHANNELS && of->n_dims == 4;
+    struct shape shape = {.n_dims = op.of_pixels ? 1 : of->n_dims - 1};
+    memcpy(shape.dim, &of->dim[1], (size_t)shape.n_dims * sizeof(shape.dim[0]));
+    int rc = add_affine(b, layer, at, &shape, &op);
+    return rc < 0 ? rc : made(b, layer, at, graph_apply(b->graph, &op, b->err));
+}
+
+static int build_groups(struct building *b, const struct layer *layer, const struct tree_node *at,
+                        int x, int64_t groups)
+{
+    const int64_t channels = build_shape(b, x)->dim[1];
+    const struct shape shape = {1, {channels}};
+    struct op op = {.kind = OP_GROUP_NORM, .in = {x}, .groups = groups, .epsilon = layer->epsilon};
+    if (channels % groups != 0) {
+        ms_fail(b->err, MS_E_INVALID, "%lld channels are no multiple of %lld groups",
+                (long long)channels, (long long)groups);
+        return build_fail(b, at, layer);
+    }
+    int rc = add_affine(b, layer, at, &shape, &op);
+    return rc < 0 ? rc : made(b, layer, at, graph_apply(b->graph, &op, b->err));
+}
+
+static int build_group_norm(struct building *b, const struct layer *layer,
+                            const struct tree_node *at, int x)
+{
+    return build_groups(b, layer, at, x, layer->groups);
+}
+
+/* Each channel of each image by itself. */
+static int build_instance_norm(struct building *b, const struct layer *layer,
+                               const struct tree_node *at, int x)
+{
+    int rc = want_dims(b, layer, at, x, 4);
+    return rc < 0 ? rc : build_groups(b, layer, at, x, build_shape(b, x)->dim[1]);
+}
+
 static int build_relu(struct building *b, const struct layer *layer, const struct tree_node *at,
                       int x)
 {
@@ -427,6 +487,26 @@ static const struct field dense_rows[] = {
     RULE_ROW(weight, "fan_in", "how the weight begins"),
     BIAS_ROW("fan_in"),
 };
+#define EPSILON_ROW                                                                                \
+    {                                                                                              \
+        .key = "epsilon", .type = FIELD_REAL, .flags = FIELD_ABOVE, .offset = IN(epsilon),         \
+        .min = 0, .max = 1, .builtin = "1e-5", .help = "added to a variance"                       \
+    }
+#define AFFINE_ROWS(ones, zeros)                                                                   \
+    {.key = "gamma",                                                                               \
+     .type = FIELD_OWN,                                                                            \
+     .own = &layer_rule_or_none,                                                                   \
+     .offset = IN(gamma),                                                                          \
+     .min = -1e6,                                                                                  \
+     .max = 1e6,                                                                                   \
+     .builtin = (ones),                                                                            \
+     .help = "how the scale begins; none: there is none"},                                         \
+    {                                                                                              \
+        .key = "beta", .type = FIELD_OWN, .own = &layer_rule_or_none, .offset = IN(beta),          \
+        .min = -1e6, .max = 1e6, .builtin = (zeros),                                               \
+        .help = "how the shift begins; none: there is none"                                        \
+    }
+
 static const struct field batch_norm_rows[] = {
     OWN_NAME,
     {.key = "momentum",
@@ -436,16 +516,42 @@ static const struct field batch_norm_rows[] = {
      .max = 1,
      .builtin = "0.9",
      .help = "what stays of a moving statistic at a step (PyTorch counts what goes)"},
-    {.key = "epsilon",
-     .type = FIELD_REAL,
-     .flags = FIELD_ABOVE,
-     .offset = IN(epsilon),
-     .min = 0,
-     .max = 1,
-     .builtin = "1e-5",
-     .help = "added to a variance"},
+    EPSILON_ROW,
     RULE_ROW(gamma, "ones", "how the scale begins"),
     RULE_ROW(beta, "zeros", "how the shift begins"),
+};
+static const char *const overs[] = {
+    [OVER_SAMPLE] = "sample",
+    [OVER_CHANNELS] = "channels",
+    NULL,
+};
+static const struct field layer_norm_rows[] = {
+    OWN_NAME,
+    {.key = "over",
+     .type = FIELD_ENUM,
+     .offset = IN(over),
+     .choices = overs,
+     .builtin = "sample",
+     .help = "sample: all its values; channels: those of each pixel by itself"},
+    EPSILON_ROW,
+    AFFINE_ROWS("ones", "zeros"),
+};
+static const struct field group_norm_rows[] = {
+    OWN_NAME,
+    {.key = "groups",
+     .type = FIELD_INT64,
+     .flags = FIELD_REQUIRED,
+     .offset = IN(groups),
+     .min = 1,
+     .max = OUT_MAX,
+     .help = "of channels, each by itself"},
+    EPSILON_ROW,
+    AFFINE_ROWS("ones", "zeros"),
+};
+static const struct field instance_norm_rows[] = {
+    OWN_NAME,
+    EPSILON_ROW,
+    AFFINE_ROWS("none", "none"),
 };
 static const struct field dropout_rows[] = {
     {.key = "rate",
@@ -527,6 +633,9 @@ const struct layer_kind layer_kinds[] = {
     {"conv2d", TABLE(conv2d_rows, "conv2d"), build_conv2d, 1},
     {"dense", TABLE(dense_rows, "dense"), build_dense, 1},
     {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1},
+    {"layer_norm", TABLE(layer_norm_rows, "layer_norm"), build_layer_norm, 1},
+    {"group_norm", TABLE(group_norm_rows, "group_norm"), build_group_norm, 1},
+    {"instance_norm", TABLE(instance_norm_rows, "instance_norm"), build_instance_norm, 1},
     {"relu", NO_KEYS("relu"), build_relu, 0},
     {"dropout", TABLE(dropout_rows, "dropout"), build_dropout, 0},
     {"relu6", NO_KEYS("relu6"), build_activation, 0},

@@ -75,10 +75,12 @@ struct step {
     struct dn_prim *prim;
     enum dn_kind prim_kind;
     char impl[PLAN_TOKEN_MAX];
-    /* batch norm */
+    /* norms */
     struct kernel_layout layout;
     double epsilon;
-    int relu; /* backward: enum kernel_mask */
+    int relu;         /* batch norm; backward: enum kernel_mask */
+    int64_t groups;   /* norm of samples: kernel_norm's */
+    int is_per_value; /* ... */
     struct pool_shape pool;
     /* elementwise: floats; losses: rows and columns */
     size_t count;

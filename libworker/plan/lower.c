@@ -33,8 +33,7 @@ int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *
     return rc;
 }
 
-/* Batch norm's kernels know four layouts; oneDNN may have left the value in a fifth. */
-static int known_layout(struct lowering *lo, int op, int tensor, struct ms_err *err)
+int lower_known_layout(struct lowering *lo, int op, int tensor, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct dn_md *md = lo->values[tensor].md;
@@ -57,7 +56,7 @@ int lower_batch_norm(struct lowering *lo, int index, struct ms_err *err)
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     const struct fusion *fusion = &lo->fusions[index];
-    int rc = known_layout(lo, index, op->in[0], err);
+    int rc = lower_known_layout(lo, index, op->in[0], err);
     if (rc < 0) {
         return rc;
     }
@@ -131,7 +130,7 @@ int lower_dropout(struct lowering *lo, int index, struct ms_err *err)
     if (!plan->training) {
         return lower_same(lo, index, err);
     }
-    int rc = known_layout(lo, index, op->in[0], err);
+    int rc = lower_known_layout(lo, index, op->in[0], err);
     const struct plan_value x = lo->values[op->in[0]];
     rc = rc < 0 ? rc : emit_value(lo, op->out[0], x.md, err);
     struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_DROPOUT, index, ELT_Y + 1, err);

@@ -12,10 +12,8 @@ static int gradient_as(struct lowering *lo, int index, int dy, const struct dn_m
     return emit_as(plan, index, value->at, value->md, md, ret, err);
 }
 
-/* Where a parameter's gradient goes: the exchange buffer, or, where it is one share of several, the
- * arena until OP_SUM. */
-static int param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,
-                          struct ms_err *err)
+int lower_param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,
+                         struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     if (tensor >= 0 && graph_tensor(plan->graph, tensor)->role == TENSOR_GRAD) {
@@ -40,8 +38,9 @@ static int param_gradient(struct lowering *lo, int tensor, int param, struct ope
 static int bias_gradient(struct lowering *lo, const struct op *forward, int db, struct operand *ret,
                          struct ms_err *err)
 {
-    return forward->n_in < 3 ? 0
-                             : param_gradient(lo, db, lo->plan->param_of[forward->in[2]], ret, err);
+    return forward->n_in < 3
+               ? 0
+               : lower_param_gradient(lo, db, lo->plan->param_of[forward->in[2]], ret, err);
 }
 
 /* ---- convolution -------------------------------------------------------------------------------
@@ -142,7 +141,7 @@ static int weights_gradient(struct lowering *lo, int index, const struct dn_spec
     struct operand target;
     const struct dn_md *want = plan->params[param].md;
     const struct dn_md *made = dn_pd_md(plan->dn, pd, DN_DIFF_WEIGHTS);
-    int rc = param_gradient(lo, dw, param, &target, err);
+    int rc = lower_param_gradient(lo, dw, param, &target, err);
     if (rc < 0) {
         return rc;
     }
@@ -343,8 +342,8 @@ int lower_batch_norm_bwd(struct lowering *lo, int index, struct ms_err *err)
     int gamma = plan->param_of[op->in[2]];
     int beta = plan->param_of[op->in[5]];
     rc = rc < 0 ? rc : bn_outputs(lo, index, md, &dx, &dz, err);
-    rc = rc < 0 ? rc : param_gradient(lo, op->out[1], gamma, &dgamma, err);
-    rc = rc < 0 ? rc : param_gradient(lo, op->out[2], beta, &dbeta, err);
+    rc = rc < 0 ? rc : lower_param_gradient(lo, op->out[1], gamma, &dgamma, err);
+    rc = rc < 0 ? rc : lower_param_gradient(lo, op->out[2], beta, &dbeta, err);
     const struct kernel_layout layout = emit_bn_layout(md);
     rc = rc < 0 ? rc : emit_bn_scratch(plan, &layout, &scratch, err);
     struct step *step =
@@ -399,7 +398,7 @@ static int sum_shares(struct lowering *lo, int index, int param, struct ms_err *
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     struct operand target;
-    int rc = param_gradient(lo, op->out[0], param, &target, err);
+    int rc = lower_param_gradient(lo, op->out[0], param, &target, err);
     struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_ADD, index, ELT_Y + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;

@@ -211,7 +211,7 @@ static int obey(struct lowering *lo, int index, struct conv *conv, struct dn_pd 
     return lower_obey(lo, index, &conv->spec, ret, err);
 }
 
-static void fix_param(struct plan_param *param, const struct dn_md *md)
+void lower_fix_param(struct plan_param *param, const struct dn_md *md)
 {
     if (param->md == NULL) {
         param->md = md;
@@ -266,7 +266,7 @@ int lower_conv(struct lowering *lo, int index, struct ms_err *err)
     }
     lo->hints[index] = pd;
     const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
-    fix_param(&plan->params[param], weights);
+    lower_fix_param(&plan->params[param], weights);
     struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
     rc = lower_relayout(lo, index, op->in[0], dn_pd_md(plan->dn, pd, DN_SRC), err);
     args[DN_SRC] = lo->values[op->in[0]].at;
@@ -385,7 +385,7 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
     }
     lo->hints[index] = pd;
     const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
-    fix_param(p, weights);
+    lower_fix_param(p, weights);
     struct operand args[DN_ROLES] = {
         [DN_SRC] = lo->values[op->in[0]].at, [DN_BIAS] = bias_of(plan, op)};
     rc = lower_weights(plan, index, param, weights, &args[DN_WEIGHTS], err);

@@ -54,8 +54,9 @@ void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op)
 void fuse_mask(struct lowering *lo, const struct readers *readers, int op);
 void fuse_loss(struct lowering *lo, const struct readers *readers, int op);
 
-/* lower.c, lower_conv.c, lower_activation.c, lower_concat.c, lower_bwd.c: the steps of an op, for
- * its row. plan_lower puts before an error which op it was, and its line where a spec is obeyed. */
+/* lower.c, lower_conv.c, lower_activation.c, lower_norm.c, lower_concat.c, lower_bwd.c: the steps
+ * of an op, for its row. plan_lower puts before an error which op it was, and its line where a spec
+ * is obeyed. */
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm(struct lowering *lo, int op, struct ms_err *err);
@@ -70,6 +71,8 @@ int lower_conv_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense_bwd_data(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_norm(struct lowering *lo, int op, struct ms_err *err); /* of samples */
+int lower_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_relu_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_activation_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
@@ -96,6 +99,15 @@ int lower_obey(struct lowering *lo, int op, const struct dn_spec *spec, struct d
 /* The weights of a parameter in the layout that a primitive wants. */
 int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
                   struct operand *ret, struct ms_err *err);
+/* Batch norm's kernels, and others, know four layouts; oneDNN may have left the value in a fifth.
+ */
+int lower_known_layout(struct lowering *lo, int op, int tensor, struct ms_err *err);
+/* Where a parameter's gradient goes: the exchange buffer, or, where it is one share of several, the
+ * arena until OP_SUM. tensor: the gradient; -1: nobody wants it. */
+int lower_param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,
+                         struct ms_err *err);
+/* The layout of a parameter, unless another op or plan has fixed it. */
+void lower_fix_param(struct plan_param *param, const struct dn_md *md);
 /* Makes a tensor's value be in layout `to` from here on. */
 int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *to,
                    struct ms_err *err);

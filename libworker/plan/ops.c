@@ -8,6 +8,8 @@
 static const struct plan_op rows[] = {
     {OP_CONV2D, fuse_relu, lower_conv},
     {OP_BATCH_NORM, fuse_batch_norm, lower_batch_norm},
+    {OP_LAYER_NORM, NULL, lower_norm},
+    {OP_GROUP_NORM, NULL, lower_norm},
     {OP_RELU, NULL, lower_elementwise},
     {OP_RELU6, NULL, lower_elementwise},
     {OP_LEAKY_RELU, NULL, lower_activation},
@@ -33,6 +35,7 @@ static const struct plan_op rows[] = {
     {OP_CONV2D_BWD_DATA, NULL, lower_conv_bwd_data},
     {OP_CONV2D_BWD_WEIGHTS, NULL, lower_conv_bwd_weights},
     {OP_BATCH_NORM_BWD, NULL, lower_batch_norm_bwd},
+    {OP_NORM_BWD, NULL, lower_norm_bwd},
     {OP_RELU_BWD, fuse_mask, lower_relu_bwd},
     {OP_ACTIVATION_BWD, NULL, lower_activation_bwd},
     {OP_DROPOUT_BWD, NULL, lower_dropout},

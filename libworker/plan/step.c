@@ -119,6 +119,33 @@ static void run_bn_backward(const struct plan *plan, const struct step *step)
     kernel_bn_backward(&bn, bn_threads(plan, step));
 }
 
+static void run_norm(const struct plan *plan, const struct step *step)
+{
+    const int is_backward = step->kind == STEP_NORM_BACKWARD;
+    const struct kernel_layout *l = &step->layout;
+    const int threads = threads_for(plan, (size_t)(l->n * l->n_blocks * l->spatial * l->block));
+    struct kernel_norm norm = {.layout = *l,
+                               .groups = step->groups,
+                               .is_per_value = step->is_per_value,
+                               .epsilon = step->epsilon,
+                               .x = step->ptr[NORM_X],
+                               .gamma = step->ptr[NORM_GAMMA],
+                               .stats = step->ptr[NORM_STATS]};
+    if (is_backward) {
+        norm.dy = step->ptr[NORMB_DY];
+        norm.dx = step->ptr[NORMB_DX];
+        norm.dgamma = step->ptr[NORMB_DGAMMA];
+        norm.dbeta = step->ptr[NORMB_DBETA];
+        norm.scratch = step->ptr[NORMB_SCRATCH];
+        kernel_norm_backward(&norm, threads);
+    } else {
+        norm.beta = step->ptr[NORM_BETA];
+        norm.y = step->ptr[NORM_Y];
+        norm.scratch = step->ptr[NORM_SCRATCH];
+        kernel_norm_forward(&norm, threads);
+    }
+}
+
 static void run_pool(const struct plan *plan, const struct step *step)
 {
     const struct pool_shape *s = &step->pool;
@@ -226,6 +253,10 @@ int step_run(struct plan *plan, struct step *step)
         break;
     case STEP_BN_BACKWARD:
         run_bn_backward(plan, step);
+        break;
+    case STEP_NORM:
+    case STEP_NORM_BACKWARD:
+        run_norm(plan, step);
         break;
     case STEP_RELU:
     case STEP_RELU_BACKWARD:

@@ -17,6 +17,8 @@ struct step_view plan_view_step(const struct plan *plan, int s)
                               .relu = step->relu,
                               .epsilon = step->epsilon,
                               .layout = step->layout,
+                              .groups = step->groups,
+                              .is_per_value = step->is_per_value,
                               .pool = step->pool,
                               .count = step->count,
                               .rows = step->rows,

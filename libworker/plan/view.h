@@ -17,6 +17,8 @@ enum step_kind {
     STEP_BN_TRAIN,
     STEP_BN_APPLY,
     STEP_BN_BACKWARD,
+    STEP_NORM, /* of samples: layer or group norm */
+    STEP_NORM_BACKWARD,
     STEP_RELU,
     STEP_RELU_BACKWARD,
     STEP_RELU6,
@@ -45,6 +47,14 @@ enum { /* BN_X .. BN_VARIANCE as above */
        BNB_DBETA,
        BNB_SCRATCH,
 };
+enum { NORM_X, NORM_GAMMA, NORM_STATS, NORM_BETA, NORM_Y, NORM_SCRATCH };
+enum { /* NORM_X .. NORM_STATS as above */
+       NORMB_DY = 3,
+       NORMB_DX,
+       NORMB_DGAMMA,
+       NORMB_DBETA,
+       NORMB_SCRATCH,
+};
 enum { ELT_A, ELT_B, ELT_Y }; /* relu: A, Y; relu backward: A = y (relu6: x), B = dy, Y = dx */
 enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
 enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
@@ -56,7 +66,9 @@ struct step_view {
     int is_copy;           /* a batch norm that is made again for backward */
     int relu;              /* batch norm: kernel_bn_apply's and kernel_bn_backward's */
     double epsilon;
-    struct kernel_layout layout; /* batch norm */
+    struct kernel_layout layout; /* norms, dropout */
+    int64_t groups;              /* norm of samples: kernel_norm's */
+    int is_per_value;            /* ... */
     struct pool_shape pool;      /* pooling */
     size_t count;                /* elementwise: floats */
     int64_t rows, columns;       /* loss */

@@ -70,6 +70,19 @@ ok "with checkpoints" run half -n 2 --set 'checkpoint={every_steps: 3}' --set st
 ok "it goes on from them" run whole -n 2 --set "checkpoint={every_steps: 3}" --resume "$T/half" "$T/filed.yaml"
 ok "to the bit" same "$(digest whole)" "$(digest dropped)"
 
+# ---- norms of samples know no batch: two ranks are one with a batch of both
+sed 's/- batch_norm.*/- group_norm: {groups: 4}/; s/  - flatten/  - layer_norm\n  - flatten\n  - layer_norm: {beta: none}/' "$known" >"$T/nets/mine.yaml"
+calm='optimizer={kind: sgd, learning_rate: 0.001}' # rounding does not grow
+last_loss() { grep '"loss_hex"' "$T/$1/metrics.jsonl" | tail -n 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["loss"])'; }
+near() { python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 1e-5 * abs(b))' "$1" "$2"; }
+ok "a job with group and layer norm" run normed -n 2 --set "$calm" "$T/filed.yaml"
+ok "has no batch norm left" [ "$(grep -c 'batch_norm' "$T/nets/mine.yaml")" -eq 0 ]
+ok "one rank with twice the batch" run normed1 -n 1 --set "$calm" --set batch_size=32 "$T/filed.yaml"
+ok "has the same last loss" near "$(last_loss normed1)" "$(last_loss normed)"
+ok "with checkpoints" run normed_half -n 2 --set "$calm" --set 'checkpoint={every_steps: 3}' --set steps=6 "$T/filed.yaml"
+ok "it goes on from them" run normed_whole -n 2 --set "$calm" --set "checkpoint={every_steps: 3}" --resume "$T/normed_half" "$T/filed.yaml"
+ok "to the bit" same "$(digest normed_whole)" "$(digest normed)"
+
 # ---- nodes have the job, and no file
 make_certificates
 ok "a cluster without nodes" start_head

@@ -275,7 +275,7 @@ static const struct {
     const char *text, *words;
 } wrong[] = {
     {"- conv3d: {out: 4}\n", "net.yaml:1:3: layers[0]: conv3d is no layer; did you mean conv2d?; "
-                             "known: conv2d dense batch_norm relu"},
+                             "known: conv2d dense batch_norm layer_norm group_norm"},
     {"- relu\n- batchnorm\n", "net.yaml:2:3: layers[1]: batchnorm is no layer; did you mean "
                               "batch_norm?"},
     {"- relu: {slope: 1}\n", "net.yaml:1:10: layers[0].relu.slope is no key of relu; known here: "},
@@ -286,6 +286,20 @@ static const struct {
     {"- elu: {alpha: 2e6}\n", "layers[0].elu.alpha: '2e6' is out of range; give a number from "},
     {"- gelu: {approximate: erf}\n",
      "layers[0].gelu.approximate: 'erf' is not known; legal: none | tanh"},
+    {"- layer_norm: {over: pixels}\n",
+     "layers[0].layer_norm.over: 'pixels' is not known; legal: sample | channels"},
+    {"- layer_norm: {epsilon: 0}\n", "layers[0].layer_norm.epsilon: '0' is out of range"},
+    {"- layer_norm: {gamma: none}\n", "net.yaml:1:3: layer layer_norm1 (layer_norm): there is no "
+                                      "beta without a gamma; write beta: none, too"},
+    {"- group_norm\n", "layers[0].group_norm.groups is missing (of channels, each by itself)"},
+    {"- group_norm: {groups: 2}\n", "net.yaml:1:3: layer group_norm1 (group_norm): 3 channels are "
+                                    "no multiple of 2 groups"},
+    {"- flatten\n- instance_norm\n",
+     "net.yaml:2:3: layer instance_norm1 (instance_norm): it reads images (n, channels, height, "
+     "width), and gets (8, 360)"},
+    {"- flatten\n- group_norm: {groups: 360}\n", "a group has one value, of which normalisation"},
+    {"- flatten\n- dense: {out: 1}\n- layer_norm\n", "a sample has one value, of which"},
+    {"- conv2d: {out: 1, kernel: 3}\n- layer_norm: {over: channels}\n", "a pixel has one value"},
     {"- dense: {outs: 4}\n", "layers[0].dense.outs is no key of dense; did you mean out?"},
     {"- dense: {}\n", "layers[0].dense.out is missing (values that it makes of a row); give a "
                       "whole number from 1 to 1048576, or the word classes"},
@@ -662,6 +676,76 @@ START_TEST(activations_are_the_op_of_their_name)
 }
 END_TEST
 
+/* ---- norms of samples ---- */
+
+/* Defaults and shapes are those of torch.nn: LayerNorm([3, 12, 10]) and of a row, GroupNorm,
+ * InstanceNorm2d, and LayerNorm(3) channels last. */
+static const struct {
+    const char *layer;
+    enum op_kind kind;
+    int64_t groups;
+    int of_pixels, n_in;
+    const char *gamma; /* its shape; NULL: none */
+    const char *canonical;
+} norms[] = {
+    {"layer_norm: {name: n}", OP_LAYER_NORM, 0, 0, 3, "(3, 12, 10)",
+     "{\"layer_norm\":{\"beta\":\"zeros\",\"epsilon\":1.0000000000000001e-5,\"gamma\":\"ones\","
+     "\"name\":\"n\","
+     "\"over\":\"sample\"}}"},
+    {"layer_norm: {name: n, over: channels, beta: none}", OP_LAYER_NORM, 0, 1, 2, "(3)",
+     "{\"layer_norm\":{\"beta\":\"none\",\"epsilon\":1.0000000000000001e-5,\"gamma\":\"ones\","
+     "\"name\":\"n\","
+     "\"over\":\"channels\"}}"},
+    {"flatten\n- layer_norm: {name: n}", OP_LAYER_NORM, 0, 0, 3, "(360)", "layer_norm"},
+    {"flatten\n- layer_norm: {name: n, over: channels}", OP_LAYER_NORM, 0, 0, 3, "(360)",
+     "layer_norm"},
+    {"layer_norm: {gamma: none, beta: none}", OP_LAYER_NORM, 0, 0, 1, NULL, "layer_norm"},
+    {"group_norm: {name: n, groups: 3, epsilon: 0.5}", OP_GROUP_NORM, 3, 0, 3, "(3)",
+     "{\"group_norm\":{\"beta\":\"zeros\",\"epsilon\":0.5,\"gamma\":\"ones\",\"groups\":3,"
+     "\"name\":\"n\"}}"},
+    {"flatten\n- group_norm: {name: n, groups: 30}", OP_GROUP_NORM, 30, 0, 3, "(360)",
+     "group_norm"},
+    {"instance_norm", OP_GROUP_NORM, 3, 0, 1, NULL,
+     "{\"instance_norm\":{\"beta\":\"none\",\"epsilon\":1.0000000000000001e-5,\"gamma\":\"none\"}"
+     "}"},
+    {"instance_norm: {name: n, gamma: ones, beta: zeros}", OP_GROUP_NORM, 3, 0, 3, "(3)",
+     "instance_norm"},
+};
+
+START_TEST(norms_of_samples_have_the_shapes_of_torch)
+{
+    char text[512];
+    struct network *network = NULL;
+    snprintf(text, sizeof(text), "- %s\n- flatten\n- dense: {out: classes}\n", norms[_i].layer);
+    struct graph *graph = built(text);
+    int index = 0;
+    while (graph_op(graph, index)->kind != norms[_i].kind) {
+        index++;
+    }
+    const struct op *op = graph_op(graph, index);
+    ck_assert_int_eq(op->groups, norms[_i].groups);
+    ck_assert_int_eq(op->of_pixels, norms[_i].of_pixels);
+    ck_assert_int_eq(op->n_in, norms[_i].n_in);
+    ck_assert(shape_equal(&graph_tensor(graph, op->in[0])->shape,
+                          &graph_tensor(graph, op->out[0])->shape));
+    if (norms[_i].gamma != NULL) {
+        ck_shape(graph, "n.gamma", norms[_i].gamma);
+        ck_assert_double_eq(named(graph, "n.gamma")->init.a, 1);
+    }
+    if (op->n_in == 3) {
+        ck_shape(graph, "n.beta", norms[_i].gamma);
+        ck_assert_double_eq(named(graph, "n.beta")->init.a, 0);
+    }
+    graph_destroy(graph);
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    char *canonical = network_format(network, NULL);
+    ck_assert_msg(strstr(canonical, norms[_i].canonical) != NULL, "%s", canonical);
+    check_again(network, &images);
+    free(canonical);
+    network_destroy(network);
+}
+END_TEST
+
 /* ---- the table itself ---- */
 
 START_TEST(every_kind_and_key_stands_in_the_manual)
@@ -720,6 +804,7 @@ int main(void)
     tcase_add_test(t, layers_that_make_something_are_listed_in_the_order_of_their_ops);
     tcase_add_loop_test(t, each_op_is_of_one_layer_and_the_graph_is_the_same, 0, 6);
     tcase_add_test(t, a_network_that_does_not_fit_has_no_table);
+    tcase_add_loop_test(t, norms_of_samples_have_the_shapes_of_torch, 0, (int)MS_ARRAY_SIZE(norms));
     tcase_add_test(t, every_kind_and_key_stands_in_the_manual);
     suite_add_tcase(suite, t);
     return test_run(suite);

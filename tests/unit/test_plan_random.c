@@ -68,6 +68,39 @@ static void put_dense(struct maker *m, struct made *made, int64_t out)
     put(m, "{dense: {out: %lld, bias: %s}}", (long long)made->c, bias(m));
 }
 
+static const char *affine(struct maker *m)
+{
+    static const char *const kinds[] = {"gamma: {normal: 0.8}, beta: {normal: 0.5}",
+                                        "gamma: {normal: 0.8}, beta: none",
+                                        "gamma: none, beta: none"};
+    return kinds[draw(m, MS_ARRAY_SIZE(kinds))];
+}
+
+/* 0: the groups would be of a few values. Norms have a large epsilon: without, nothing would be
+ * left of the gradient of what scales their input, as a convolution of one tap does. */
+static int put_sample_norm(struct maker *m, const struct made *made)
+{
+    const int64_t spatial = made->is_rows ? 1 : made->h * made->w;
+    const int kind = (int)draw(m, 4);
+    int64_t groups = kind == 1 ? 1 + draw(m, 6) : kind == 2 ? made->c : 1;
+    while (made->c % groups != 0) {
+        groups--;
+    }
+    const int64_t values = kind == 3 ? made->c : made->c / groups * spatial;
+    if (values < 9 || (made->is_rows && kind > 1)) {
+        return 0;
+    }
+    if (kind == 1) {
+        put(m, "{group_norm: {groups: %lld, epsilon: 0.1, %s}}", (long long)groups, affine(m));
+    } else if (kind == 2) {
+        put(m, "{instance_norm: {epsilon: 0.1, %s}}", affine(m));
+    } else {
+        put(m, "{layer_norm: {over: %s, epsilon: 0.1, %s}}", kind == 3 ? "channels" : "sample",
+            affine(m));
+    }
+    return 1;
+}
+
 static void put_pointwise(struct maker *m, const struct made *made)
 {
     static const char *const layers[] = {"relu",
@@ -81,7 +114,10 @@ static void put_pointwise(struct maker *m, const struct made *made)
                                          "sigmoid",
                                          "tanh",
                                          "dropout",
-                                         "batch_norm"};
+                                         "{batch_norm: {epsilon: 0.1}}"};
+    if (draw(m, 4) == 0 && put_sample_norm(m, made)) {
+        return;
+    }
     /* statistics of a few values amplify rounding until nothing can be compared */
     const int has_many = !made->is_rows && made->h * made->w >= 9;
     put(m, "%s", layers[draw(m, MS_ARRAY_SIZE(layers) - (has_many ? 0 : 1))]);
