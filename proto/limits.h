@@ -244,6 +244,9 @@
 #define MS_NETWORK_MAX        (64U << 10) /* its canonical text: resnet50's has 7 KiB */
 #define MS_TRANSFORMS_MAX     16
 #define MS_MILESTONES_MAX     64 /* of a schedule: the field uses two to five */
+#define MS_GROUPS_MAX         64 /* of parameters: a rate for each block of a deep network */
+#define MS_GROUP_PATTERNS_MAX 16 /* of one group; each as long as a parameter's name */
+#define MS_PATTERN_MAX        63
 #define MS_IMAGE_SIDE_MAX     4096
 #define MS_IMAGE_CHANNEL_MAX  16
 

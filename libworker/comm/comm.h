@@ -252,7 +252,7 @@ void mesh_counters(const struct mesh *mesh, struct mesh_counters *ret, /* of gro
 struct reducer;
 
 struct reducer_bucket {
-    size_t begin, count; /* elements of the exchange buffer */
+    size_t begin, count; /* elements of the exchange buffer; none: it has no result */
 };
 /* With one bucket or one rank no thread is made: the work is done in reducer_wait. Borrows group.
  * Returns owned. */

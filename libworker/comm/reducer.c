@@ -39,8 +39,10 @@ static void run(struct reducer *reducer)
         const void *result = NULL;
         struct ms_err err;
         pthread_mutex_unlock(&reducer->lock);
-        int rc = group_all_reduce_sum(reducer->group, reducer->buckets[i].begin,
-                                      reducer->buckets[i].count, &result, &err);
+        int rc = reducer->buckets[i].count == 0
+                     ? 0
+                     : group_all_reduce_sum(reducer->group, reducer->buckets[i].begin,
+                                            reducer->buckets[i].count, &result, &err);
         pthread_mutex_lock(&reducer->lock);
         if (rc < 0) {
             reducer->code = rc;

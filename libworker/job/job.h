@@ -55,6 +55,15 @@ struct job_schedule {
     double pct_start;
 };
 
+/* What parameters of these names have otherwise than the optimizer says. */
+struct job_group {
+    int n_match;
+    char match[MS_GROUP_PATTERNS_MAX][MS_PATTERN_MAX + 1]; /* job_glob's */
+    int has_weight_decay, has_learning_rate;               /* else the optimizer's */
+    double weight_decay, learning_rate;
+    int frozen; /* not trained */
+};
+
 struct job_optimizer {
     enum job_optimizer_kind kind;
     double learning_rate;
@@ -85,6 +94,8 @@ struct job {
     double label_smoothing;
     double huber_delta;
     struct job_optimizer optimizer;
+    int n_groups; /* the first one that matches a parameter holds */
+    struct job_group groups[MS_GROUPS_MAX];
     enum job_mode mode;
     int gradients_mean, parameter_broadcast;
     enum job_precision precision;
@@ -138,6 +149,12 @@ int job_network_build(const struct job *job, const struct network *network,
  * memory; *ret_size without the NUL.
  */
 char *job_format(const struct job *job, size_t *ret_size);
+
+/* Is the whole name what the pattern says? `*` stands for any text, `?` for one character, all else
+ * for itself. */
+int job_glob(const char *pattern, const char *name);
+/* The group that holds the parameter of that name; NULL: none does. */
+const struct job_group *job_group_of(const struct job *job, const char *parameter);
 
 /* Optimizer steps of the whole job, with so many an epoch. */
 uint64_t job_total_steps(const struct job *job, int64_t steps_per_epoch);

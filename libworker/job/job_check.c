@@ -369,7 +369,7 @@ int job_network_build(const struct job *job, const struct network *network,
                               : network_build_layers(network, &input, loss, ret_layers, ret, err);
 }
 
-/* Its shapes have to follow from the data. */
+/* Its shapes have to follow from the data, and groups from its parameters. */
 static int check_network(const struct job *job, const struct tree_node *tree, const char *base_dir,
                          struct ms_err *err)
 {
@@ -392,6 +392,7 @@ static int check_network(const struct job *job, const struct tree_node *tree, co
             rc = ms_fail(err, rc, "%s", why.text);
         }
     }
+    rc = rc < 0 ? rc : job_check_groups(job, node_at(tree, "optimizer.groups"), graph, err);
     graph_destroy(graph);
     network_destroy(network);
     return rc;

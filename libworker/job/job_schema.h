@@ -27,6 +27,9 @@ extern const struct field_own job_metrics; /* unsigned: bits 1 << the index in c
 extern const struct field_own
     job_milestones; /* int64_t[MS_MILESTONES_MAX], min .. max, rising; likewise */
 
+/* job_group.c: struct job_group[MS_GROUPS_MAX], likewise */
+extern const struct field_own job_groups;
+
 /* What stands under the key `network`: a name, layers, or a file. Returns owned; it may borrow
  * node. */
 struct network;
@@ -45,6 +48,12 @@ const char *job_output_refuse(const char *path);
 int job_output_is_root(const char *path);
 /* Would a file of this name be taken for one of the scheduler's database? */
 int job_output_is_database(const char *name);
+
+/* The groups against the parameters of the job's network, and the optimizer's rate. list: the node
+ * of the key. MS_E_INVALID: a pattern matches none, all are frozen, ... */
+struct graph;
+int job_check_groups(const struct job *job, const struct tree_node *list, const struct graph *graph,
+                     struct ms_err *err);
 
 /* What spans keys: loss against data, transforms against images, evaluation against training.
  * network against all of them. job_parse.c calls it last. tree is the document, for positions;

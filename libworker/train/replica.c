@@ -5,6 +5,7 @@
 #include "libworker/kernel/kernel.h"
 #include "libworker/network/network.h"
 #include "libworker/plan/spec.h"
+#include "libworker/train/pieces.h"
 #include "libworker/train/schedule.h"
 
 #include <assert.h>
@@ -24,7 +25,8 @@ struct replica {
     struct plan_spec *spec; /* NULL: no plans yet */
     struct use uses[PLAN_USES];
     struct plan_sizes sizes;
-    size_t arena_bytes; /* the largest of the plans' */
+    struct pieces pieces; /* of the spec */
+    size_t arena_bytes;   /* the largest of the plans' */
     int n_slots;
     void *arena;
     void *weights; /* written by who asked weights_to_write */
@@ -139,6 +141,7 @@ static void drop_plans(struct replica *replica)
 static void drop_spec(struct replica *replica)
 {
     drop_plans(replica);
+    pieces_fini(&replica->pieces);
     plan_spec_destroy(replica->spec);
     replica->spec = NULL;
 }
@@ -168,9 +171,13 @@ static int make_plan(struct replica *replica, enum plan_use which, struct ms_err
 static int make_plans(struct replica *replica, struct ms_err *err)
 {
     int rc = 0;
+    pieces_fini(&replica->pieces);
     for (int i = 0; i < PLAN_USES && rc == 0; i++) {
         rc = replica->uses[i].graph != NULL ? make_plan(replica, (enum plan_use)i, err) : 0;
     }
+    rc = rc < 0 ? rc
+                : pieces_create(replica->job, replica->spec, replica->sizes.stats, 0,
+                                &replica->pieces, err);
     rc = rc < 0 ? rc
                 : optimizer_check(&replica->job->optimizer, replica->sizes.weights_dtype,
                                   replica->sizes.exchange_dtype, err);
@@ -355,7 +362,9 @@ int replica_threads(const struct replica *replica)
 
 struct plan_bucket replica_bucket(const struct replica *replica, int bucket)
 {
-    return plan_get_bucket(replica->uses[PLAN_TRAIN].plan, bucket);
+    const struct plan_bucket whole = plan_get_bucket(replica->uses[PLAN_TRAIN].plan, bucket);
+    const int is_stats = bucket == 0 && replica->sizes.stats > 0;
+    return is_stats ? whole : pieces_bucket(&replica->pieces, bucket, whole, replica->sizes.stats);
 }
 
 uint64_t replica_bytes(const struct replica *replica)
@@ -537,50 +546,71 @@ double replica_learning_rate(const struct replica *replica, uint64_t step)
     return schedule_rate(replica->job, replica->cfg.train.steps_per_epoch, step);
 }
 
-/* Of all gradients, summed over ranks. */
-static double sum_squares(struct replica *replica, int first, const void *const *results)
+/* Gradients of a piece, summed over ranks. */
+static const void *sums_of(const struct replica *replica, const struct piece *piece,
+                           const void *const *results)
+{
+    return (const char *)results[piece->bucket] +
+           ms_dtype_size(replica->sizes.exchange_dtype, piece->in_bucket);
+}
+
+/* Of all gradients that there are: frozen parameters have none. */
+static double sum_squares(struct replica *replica, const void *const *results)
 {
     double sum = 0;
-    for (int b = first; b < replica->sizes.n_buckets; b++) {
-        sum += kernel_sum_squares(results[b], replica_bucket(replica, b).count, replica->partial,
+    struct piece run;
+    for (int i = 0; i < replica->pieces.n;) {
+        i = pieces_run(&replica->pieces, i, &run);
+        sum += kernel_sum_squares(sums_of(replica, &run, results), run.count, replica->partial,
                                   replica->spec->threads);
     }
     return sum;
 }
 
+/* optimizer: as it is in this step, for parameters of no group. */
+static void update(struct replica *replica, const struct job_optimizer *optimizer, uint64_t step,
+                   float scale, const struct piece *piece, const void *const *results)
+{
+    const struct plan_sizes *sizes = &replica->sizes;
+    const struct job_group *group = piece->group;
+    const int has_decay = group != NULL && group->has_weight_decay;
+    const size_t bytes_at = ms_dtype_size(sizes->weights_dtype, piece->begin);
+    struct job_optimizer own = *optimizer;
+    struct optimizer_range range = {
+        .weights_dtype = sizes->weights_dtype,
+        .grads_dtype = sizes->exchange_dtype,
+        .weights = (char *)replica->weights + bytes_at,
+        .grads = sums_of(replica, piece, results),
+        .count = piece->count,
+        .weight_decay = (float)(has_decay ? group->weight_decay : optimizer->weight_decay)};
+    for (int s = 0; s < replica->n_slots; s++) {
+        range.slots[s] = (char *)replica->slots[s] + bytes_at;
+    }
+    own.learning_rate =
+        schedule_group_rate(&replica->job->optimizer, group, optimizer->learning_rate);
+    optimizer_apply(&own, step, scale, &range, replica->spec->threads);
+}
+
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
                     const void *const *results)
 {
-    const struct plan_sizes *sizes = &replica->sizes;
     float mean = 1.0F / (float)world;
-    int first = sizes->stats > 0 ? 1 : 0;
-    if (first == 1) {
+    if (replica->sizes.stats > 0) {
         plan_commit_stats(use_for(replica, batch->rows)->plan, results[0], mean, replica->moving);
     }
     float scale = replica->job->gradients_mean ? mean : 1.0F;
     struct job_optimizer optimizer = replica->job->optimizer; /* as it is in this step */
     optimizer.learning_rate = replica_learning_rate(replica, step);
     if (optimizer.clip_norm > 0) {
-        scale = optimizer_clip(&optimizer, scale, sum_squares(replica, first, results));
+        scale = optimizer_clip(&optimizer, scale, sum_squares(replica, results));
     }
-    char *weights = weights_to_write(replica);
+    (void)weights_to_write(replica);
     int rc = 0;
-    for (int b = first; b < sizes->n_buckets; b++) {
-        struct plan_bucket bucket = replica_bucket(replica, b);
-        size_t at = bucket.begin - sizes->stats;
-        size_t bytes_at = ms_dtype_size(sizes->weights_dtype, at);
-        struct optimizer_range range = {.weights_dtype = sizes->weights_dtype,
-                                        .grads_dtype = sizes->exchange_dtype,
-                                        .weights = weights + bytes_at,
-                                        .grads = results[b],
-                                        .count = bucket.count,
-                                        .weight_decay = (float)optimizer.weight_decay};
-        for (int s = 0; s < replica->n_slots; s++) {
-            range.slots[s] = (char *)replica->slots[s] + bytes_at;
-        }
-        optimizer_apply(&optimizer, step, scale, &range, replica->spec->threads);
-        /* the bucket is in a cache still; what fails is made, or fails, before the next run */
-        rc |= plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, at, bucket.count, NULL);
+    for (int i = 0; i < replica->pieces.n; i++) {
+        const struct piece *piece = &replica->pieces.items[i];
+        update(replica, &optimizer, step, scale, piece, results);
+        /* the piece is in a cache still; what fails is made, or fails, before the next run */
+        rc |= plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, piece->begin, piece->count, NULL);
     }
     replica->has_mirrors = rc == 0;
 }

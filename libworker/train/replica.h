@@ -64,6 +64,8 @@ int replica_plan_text(const struct replica *replica, char **ret, struct ms_err *
 /* What follows needs plans. */
 void replica_sizes(const struct replica *replica, struct plan_sizes *ret);
 int replica_threads(const struct replica *replica); /* OpenMP threads that it computes with */
+/* What of a bucket is to be summed over ranks: gradients of frozen parameters at its ends are left
+ * out, and it may be empty. */
 struct plan_bucket replica_bucket(const struct replica *replica, int bucket);
 /* Bytes that replica_allocate takes, the exchange buffer not included. */
 uint64_t replica_bytes(const struct replica *replica);
@@ -97,8 +99,8 @@ int replica_step(struct replica *replica, uint64_t step, const struct batch *bat
                  plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
 /* With which that step (1-based) is committed. */
 double replica_learning_rate(const struct replica *replica, uint64_t step);
-/* The commit of step (1-based): results[b] is bucket b summed over `world` ranks. Communicates
- * nothing, cannot fail. */
+/* The commit of step (1-based): results[b] is replica_bucket b summed over `world` ranks.
+ * Communicates nothing, cannot fail. */
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
                     const void *const *results);
 /* Its predictions: until the replica runs again. */

@@ -126,6 +126,16 @@ double schedule_rate(const struct job *job, int64_t steps_per_epoch, uint64_t st
     return kinds[schedule->kind](schedule, &place);
 }
 
+double schedule_group_rate(const struct job_optimizer *optimizer, const struct job_group *group,
+                           double rate)
+{
+    if (group == NULL || !group->has_learning_rate) {
+        return rate;
+    }
+    return optimizer->has_schedule ? group->learning_rate * (rate / optimizer->learning_rate)
+                                   : group->learning_rate;
+}
+
 int schedule_check(const struct job *job, int64_t steps_per_epoch, struct ms_err *err)
 {
     const struct job_schedule *schedule = &job->optimizer.schedule;

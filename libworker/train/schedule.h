@@ -27,6 +27,11 @@
 /* step: 1 for the first. Without a schedule the job's own rate. */
 double schedule_rate(const struct job *job, int64_t steps_per_epoch, uint64_t step);
 
+/* What a group of parameters has where all others have this rate: its own one, scaled alike. NULL:
+ * they are of no group. */
+double schedule_group_rate(const struct job_optimizer *optimizer, const struct job_group *group,
+                           double rate);
+
 /* MS_E_INVALID: its warm-up is longer than the job, as is known once the data are. */
 int schedule_check(const struct job *job, int64_t steps_per_epoch, struct ms_err *err);
 

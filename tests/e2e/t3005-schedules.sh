@@ -23,10 +23,7 @@ checkpoint: {directory: ckpt, prefix: rates, every_steps: 5}
 YAML
 STEPS=200
 
-last_step() { python3 -c 'import json, sys
-print(([0] + [j["step"] for j in map(json.loads, open(sys.argv[1])) if "step" in j])[-1])' "$T/$1/metrics.jsonl" 2>/dev/null; }
 newest() { find "$T/$1/ckpt" -name 'rates-*.json' | sed 's/.*-//; s/\.json$//' | sort -n | tail -n 1; }
-has_steps() { [ "$(last_step "$1")" -ge "$2" ]; }
 # rates_are_right RUN FIRST: each step from FIRST on has a line with the rate that msched-job(5) says, as a float
 rates_are_right() {
     python3 - "$T/$1/metrics.jsonl" "$2" "$STEPS" <<'PY'
@@ -58,20 +55,6 @@ stop_at() {
     done
     return 1
 }
-# lose_a_worker RUN STEPS: begins a run, and kills one of its workers behind that step
-lose_a_worker() {
-    local workers
-    for _ in {1..20}; do
-        rm -rf "${T:?}/$1" "$T/$1".*
-        start "$1" "$MSCTL" run --run-dir "$T/$1" "$T/job.yaml"
-        wait_for 120 has_steps "$1" "$2" || return 1
-        mapfile -t workers < <(children "$1" msworker 2)
-        [ "${#workers[@]}" -gt 0 ] && kill -KILL "${workers[0]}" 2>/dev/null
-        reap "$1" || return 1
-        grep -q "was killed by signal 9 (Killed): started again" "$T/$1.log" && return 0
-    done
-    return 1
-}
 refuses() { # TEXT option...
     local text=$1
     shift
@@ -95,7 +78,7 @@ ok "and resumed" run fallen --resume "$T/falling" "$T/job.yaml"
 ok "with the rates of its steps" rates_are_right fallen $(($(newest falling) + 1))
 ok "and the weights of the whole run" same "$(digest fallen)" "$whole"
 
-ok "one loses a worker on its way" lose_a_worker killed 80
+ok "one loses a worker on its way" lose_a_worker killed 80 "$T/job.yaml"
 ok "each step has its rate" rates_are_right killed 1
 ok "and the weights are those of the whole run" same "$(digest killed)" "$whole"
 

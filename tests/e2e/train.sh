@@ -70,3 +70,25 @@ for rank in range(ranks):
 print(f"worst difference {worst:.2e}")
 PY
 }
+
+# the last step of a run that its metrics have, 0: none
+last_step() { python3 -c 'import json, sys
+print(([0] + [j["step"] for j in map(json.loads, open(sys.argv[1])) if "step" in j])[-1])' "$T/$1/metrics.jsonl" 2>/dev/null; }
+has_steps() { [ "$(last_step "$1")" -ge "$2" ]; }
+
+# lose_a_worker RUN STEPS [option]... JOB: begins a run, and kills one of its two workers behind that step. One that has
+# ended before anybody looked is begun again.
+lose_a_worker() {
+    local name=$1 steps=$2 workers
+    shift 2
+    for _ in {1..20}; do
+        rm -rf "${T:?}/$name" "$T/$name".*
+        start "$name" "$MSCTL" run --run-dir "$T/$name" "$@"
+        wait_for 120 has_steps "$name" "$steps" || return 1
+        mapfile -t workers < <(children "$name" msworker 2)
+        [ "${#workers[@]}" -gt 0 ] && kill -KILL "${workers[0]}" 2>/dev/null
+        reap "$name" || return 1
+        grep -q "was killed by signal 9 (Killed): started again" "$T/$name.log" && return 0
+    done
+    return 1
+}

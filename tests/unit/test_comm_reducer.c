@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { WORLD = 3, BUCKETS = 5, STEPS = 40 };
+enum { WORLD = 3, BUCKETS = 6, STEPS = 40 };
 
-static const struct reducer_bucket buckets[BUCKETS] = {
-    {0, 10}, {10, 3000}, {3010, 70000}, {73010, 1}, {73011, 20000}};
+static const struct reducer_bucket buckets[BUCKETS] = {{0, 10},    {10, 3000}, {3010, 70000},
+                                                       {73010, 0}, {73010, 1}, {73011, 20000}};
 enum { FLOATS = 93011 };
 
 struct trainer {
@@ -31,8 +31,12 @@ static void compute(struct trainer *t, uint64_t step, int b)
     }
 }
 
+/* Of none there is no result. */
 static int is_right(const float *result, uint64_t step, int b)
 {
+    if (buckets[b].count == 0) {
+        return result == NULL;
+    }
     for (size_t i = 0; i < buckets[b].count; i++) {
         float want = 0;
         for (uint64_t r = 0; r < WORLD; r++) {
@@ -198,6 +202,10 @@ START_TEST(a_rank_alone_has_its_own_sums)
         }
         ck_ms_ok(reducer_wait(reducer, results, err));
         for (int b = 0; b < BUCKETS; b++) {
+            if (buckets[b].count == 0) {
+                ck_assert_ptr_null(results[b]);
+                continue;
+            }
             ck_assert(results[b] == (float *)mesh_exchange(mesh) + buckets[b].begin);
             ck_assert(((const float *)results[b])[0] == (float)(step + (uint64_t)b));
         }
