@@ -78,6 +78,12 @@ static void run_adam(const struct kernel_layout *l)
     kernel_adam(buffer[0], buffer[1], buffer[2], buffer[3], size_of(l), &update);
 }
 
+/* In place, as in the batches of a step that are neither its first nor its last. */
+static void run_add_share(const struct kernel_layout *l)
+{
+    kernel_add_share(buffer[0], buffer[0], buffer[1], 0.25F, size_of(l), threads);
+}
+
 static void run_add_relu(const struct kernel_layout *l)
 {
     kernel_add_relu(buffer[0], buffer[1], buffer[2], size_of(l));
@@ -206,6 +212,7 @@ static const struct bench {
     {"momentum", &big, run_momentum, 5},
     {"adam", &big, run_adam, 7},
     {"add_relu", &big, run_add_relu, 3},
+    {"add_share", &big, run_add_share, 3},
     {"bn_stats_nChw16c_56", &big, run_bn_stats, 1},
     {"bn_stats_nChw16c_7", &small, run_bn_stats, 1},
     {"bn_stats_nchw_56", &plain, run_bn_stats, 1},

@@ -178,6 +178,7 @@ static void look_at_data(struct search *s, const struct job *job)
                                       .transforms = job->transforms,
                                       .n_transforms = job->n_transforms,
                                       .batch = job->batch_size,
+                                      .accumulate = job->accumulate,
                                       .drop_remainder = job->drop_remainder,
                                       .world = job->mode == JOB_STAND_ALONE ? 1 : job->workers,
                                       .epochs = job->epochs};

@@ -181,7 +181,9 @@ struct loader_config {
     const struct transform *transforms; /* copied */
     int n_transforms;
     int64_t batch;
-    int drop_remainder;
+    int64_t accumulate; /* batches of a step, 0: 1; together they have the rows that one batch of so
+                           many times the size would have, in its order */
+    int drop_remainder; /* a last step that is short is left out */
     int rank, world;
     int shuffle;
     int evaluation; /* order of the file, every row once, last batch short, one epoch */
@@ -202,8 +204,10 @@ struct batch {                  /* rows of the tensors beyond `rows` are zero */
     struct batch_tensor images; /* f32 (batch, c, h, w) */
     struct batch_tensor labels; /* i32 (batch): classes; or f32 (batch, target_width): targets */
     int64_t rows;
-    int64_t epoch; /* 0-based */
-    int64_t step;  /* 0-based within the epoch */
+    int64_t epoch;         /* 0-based */
+    int64_t step;          /* 0-based within the epoch */
+    int64_t part, n_parts; /* which batch of the step's, from 0 */
+    int64_t step_rows;     /* of all of them */
     int last_of_epoch;
 };
 

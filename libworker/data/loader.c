@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ struct loader {
     struct data_info data;
     struct data_shard shard;
     struct loader_info info;
+    int64_t batches_per_epoch;
     struct row images, labels;
 
     int64_t *perm; /* of the epoch, where it shuffles */
@@ -87,16 +89,20 @@ static struct batch_tensor tensor_of(const struct row *row, const void *values, 
     return (struct batch_tensor){row->dtype, (size_t)batch * row->count, values};
 }
 
-static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t step,
+/* index: of the batch within the epoch. */
+static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t index,
                 struct ms_err *err)
 {
-    int is_last = step == l->info.steps_per_epoch - 1;
+    const int64_t accumulate = l->cfg.accumulate;
+    const int64_t step = index / accumulate;
+    const int64_t left = l->batches_per_epoch - step * accumulate; /* with this step's */
+    int is_last = index == l->batches_per_epoch - 1;
     int64_t rows = is_last ? l->info.last_rows : l->cfg.batch;
     for (int64_t k = 0; k < rows; k++) {
         if (atomic_load_explicit(&l->stop, memory_order_relaxed)) {
             return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
         }
-        int64_t row = data_shard_row(&l->shard, l->perm, step * l->cfg.batch + k);
+        int64_t row = data_shard_row(&l->shard, l->perm, index * l->cfg.batch + k);
         int rc = fill_row(l, slot, k, row, epoch, err);
         if (rc < 0) {
             return rc;
@@ -108,7 +114,13 @@ static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t step
                                  .rows = rows,
                                  .epoch = epoch,
                                  .step = step,
+                                 .part = index % accumulate,
+                                 .n_parts = left < accumulate ? left : accumulate,
                                  .last_of_epoch = is_last};
+    slot->batch.step_rows = slot->batch.n_parts * l->cfg.batch;
+    if (left <= accumulate) {
+        slot->batch.step_rows -= l->cfg.batch - l->info.last_rows;
+    }
     return MS_OK;
 }
 
@@ -140,12 +152,12 @@ static int run_epoch(struct loader *l, int64_t epoch, int64_t first_step, struct
     if (l->perm != NULL) {
         data_permute(&l->shard, (uint64_t)epoch, l->perm);
     }
-    for (int64_t step = first_step; step < l->info.steps_per_epoch; step++) {
+    for (int64_t i = first_step * l->cfg.accumulate; i < l->batches_per_epoch; i++) {
         struct slot *slot = wait_for_slot(l);
         if (slot == NULL) {
             return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
         }
-        int rc = fill(l, slot, epoch, step, err);
+        int rc = fill(l, slot, epoch, i, err);
         if (rc < 0) {
             return rc;
         }
@@ -179,6 +191,21 @@ static struct row row_of(enum ms_dtype dtype, int64_t count)
     return (struct row){dtype, (size_t)count, (size_t)count * ms_dtype_bytes(dtype)};
 }
 
+static int fail_empty(const struct loader *l, struct ms_err *err)
+{
+    const struct loader_config *cfg = &l->cfg;
+    char accumulated[48] = "";
+    if (cfg->accumulate > 1) {
+        snprintf(accumulated, sizeof(accumulated), ", %lld times a step,",
+                 (long long)cfg->accumulate);
+    }
+    return ms_fail(err, MS_E_INVALID,
+                   "batch_size %lld%s with drop_remainder leaves nothing: each of %d workers has "
+                   "%lld of the %lld samples; make the batch smaller",
+                   (long long)cfg->batch, accumulated, cfg->world, (long long)l->info.rows,
+                   (long long)l->data.rows);
+}
+
 /* Everything that loader_info tells, and what cannot work. */
 static int measure(struct loader *l, struct ms_err *err)
 {
@@ -202,17 +229,15 @@ static int measure(struct loader *l, struct ms_err *err)
         return rc;
     }
     int drops = cfg->drop_remainder && !cfg->evaluation;
-    info->steps_per_epoch =
-        drops ? info->rows / cfg->batch : (info->rows + cfg->batch - 1) / cfg->batch;
+    const int64_t of_step = cfg->batch * cfg->accumulate;
+    info->steps_per_epoch = drops ? info->rows / of_step : (info->rows + of_step - 1) / of_step;
+    l->batches_per_epoch = drops ? info->steps_per_epoch * cfg->accumulate
+                                 : (info->rows + cfg->batch - 1) / cfg->batch;
     info->last_rows = drops || info->rows == 0
                           ? cfg->batch
-                          : info->rows - (info->steps_per_epoch - 1) * cfg->batch;
+                          : info->rows - (l->batches_per_epoch - 1) * cfg->batch;
     if (info->steps_per_epoch == 0 && !cfg->evaluation) {
-        return ms_fail(err, MS_E_INVALID,
-                       "batch_size %lld with drop_remainder leaves nothing: each of %d workers has "
-                       "%lld of the %lld samples; make the batch smaller",
-                       (long long)cfg->batch, cfg->world, (long long)info->rows,
-                       (long long)l->data.rows);
+        return fail_empty(l, err);
     }
     /* elements: below 2^28 by the limits */
     l->images = row_of(MS_F32, info->channels * info->height * info->width);
@@ -312,6 +337,7 @@ static int make(const struct loader_config *cfg, struct loader **ret, struct ms_
     memcpy(l->transforms, cfg->transforms != NULL ? cfg->transforms : l->transforms,
            (size_t)cfg->n_transforms * sizeof(l->transforms[0]));
     l->cfg.transforms = l->transforms;
+    l->cfg.accumulate = cfg->accumulate > 0 && !cfg->evaluation ? cfg->accumulate : 1;
     if (cfg->evaluation) {
         l->cfg.epochs = 1;
         l->cfg.first_epoch = 0;

@@ -87,6 +87,7 @@ struct job {
     int n_transforms;
     struct transform transforms[MS_TRANSFORMS_MAX];
     int64_t batch_size; /* a worker */
+    int64_t accumulate; /* batches of a step; 1: each is one */
     int drop_remainder;
     int64_t epochs;
     int64_t steps; /* cap over all epochs, 0: none */

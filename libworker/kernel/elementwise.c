@@ -6,6 +6,44 @@
 
 #include <string.h>
 
+struct sum_pass {
+    float *y;
+    const float *sums, *x;
+    float share;
+};
+
+KERNEL_CLONES
+static void add_share(const struct sum_pass *pass, size_t at, size_t count)
+{
+    float *y = pass->y + at;
+    const float *x = pass->x + at;
+    const float *sums = pass->sums != NULL ? pass->sums + at : NULL;
+    const float share = pass->share;
+    if (sums == NULL) {
+#pragma omp simd
+        for (size_t i = 0; i < count; i++) {
+            y[i] = share * x[i];
+        }
+        return;
+    }
+#pragma omp simd
+    for (size_t i = 0; i < count; i++) {
+        y[i] = sums[i] + share * x[i];
+    }
+}
+
+static void add_share_piece(const void *arg, size_t at, size_t count)
+{
+    add_share(arg, at, count);
+}
+
+void kernel_add_share(float *y, const float *sums, const float *x, float share, size_t count,
+                      int threads)
+{
+    const struct sum_pass pass = {y, sums, x, share};
+    kernel_in_pieces(count, add_share_piece, &pass, threads);
+}
+
 KERNEL_CLONES
 void kernel_relu(float *y, const float *x, size_t count)
 {

@@ -51,6 +51,10 @@ void kernel_sum_tree_to(float *const *dsts, int n_dst, const float *const *srcs,
                         size_t count);
 void kernel_max_tree(float *dst, const float *const *srcs, int n, size_t count);
 
+/* y = share x, or sums + share x; sums NULL: there are none. y may be x or sums. */
+void kernel_add_share(float *y, const float *sums, const float *x, float share, size_t count,
+                      int threads);
+
 /* ---- optimizers: one pass over flat buffers ---- */
 
 /* Sum of squares in double, in an order that count alone decides: lanes, then pieces. partial:

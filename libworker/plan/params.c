@@ -1,5 +1,6 @@
 /* params.c - where parameters, gradients and statistics lie in the flat buffers */
 #include "libworker/plan/internal.h"
+#include "proto/exact.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -333,6 +334,42 @@ int params_buckets(struct plan *plan, struct ms_err *err)
     cut_buckets(plan, last);
     free(last);
     return 0;
+}
+
+/* What a batch's statistic enters its moving state with. */
+static double share_of(const struct plan *plan, const struct plan_stat *stat)
+{
+    const struct tensor *t = graph_tensor(plan->graph, stat->stat);
+    const double n = (double)t->stat_count;
+    const double take = 1.0 - graph_tensor(plan->graph, stat->state)->momentum;
+    return t->is_variance && t->stat_count > 1 ? take * (n / (n - 1.0)) : take;
+}
+
+void plan_fold_stats(const struct plan *plan, float *folded, const float *before,
+                     const float *stats)
+{
+    for (int i = 0; i < plan->n_stats; i++) {
+        const struct plan_stat *stat = &plan->stats[i];
+        const double keep = graph_tensor(plan->graph, stat->state)->momentum;
+        const double take = share_of(plan, stat);
+        for (size_t k = stat->offset; k < stat->offset + stat->count; k++) {
+            const double kept = before != NULL ? keep * (double)before[k] : 0;
+            folded[k] = (float)(kept + take * (double)stats[k]);
+        }
+    }
+}
+
+void plan_commit_folded(const struct plan *plan, const float *reduced, float scale, int64_t batches,
+                        float *moving)
+{
+    for (int i = 0; i < plan->n_stats; i++) {
+        const struct plan_stat *stat = &plan->stats[i];
+        const double keep =
+            ms_exact_power(graph_tensor(plan->graph, stat->state)->momentum, (uint64_t)batches);
+        for (size_t k = stat->offset; k < stat->offset + stat->count; k++) {
+            moving[k] = (float)(keep * (double)moving[k] + (double)scale * (double)reduced[k]);
+        }
+    }
 }
 
 void plan_commit_stats(const struct plan *plan, const float *reduced, float scale, float *moving)

@@ -222,4 +222,14 @@ int plan_write_mirrors(struct plan *plan, size_t begin, size_t count, struct ms_
  * Statistics are MS_F32 at every precision. */
 void plan_commit_stats(const struct plan *plan, const float *reduced, float scale, float *moving);
 
+/* The same for a step of several batches, whose averages enter one after the other: since all of
+ * that is linear, each rank folds its own first, and what is summed over ranks is folded already.
+ *     folded = m before + (1 - m) stats, variances: stats * n / (n - 1)
+ * of the batch of this plan; before NULL: it is the first one. folded may be either of the two. */
+void plan_fold_stats(const struct plan *plan, float *folded, const float *before,
+                     const float *stats);
+/* moving = m^batches moving + avg, with avg = mean over ranks of what was folded. */
+void plan_commit_folded(const struct plan *plan, const float *reduced, float scale, int64_t batches,
+                        float *moving);
+
 #endif

@@ -27,15 +27,17 @@ enum field_type {
                       */
     FIELD_REALS,     /* double[MS_IMAGE_CHANNEL_MAX], count in the int at count_offset */
     FIELD_OWN,       /* what `own` reads and writes */
-    FIELD_LATER,     /* known, and refused with `help` until its capability exists */
+    /* no keys of today: */
+    FIELD_LATER, /* known, and refused with `help` until its capability exists */
+    FIELD_MOVED, /* refused with the key that it has here, `help` */
 };
 
 enum {
     FIELD_REQUIRED = 1, /* an error where it is missing */
     FIELD_OPTIONAL = 2, /* may be missing or null, which is a value of its own: none */
     FIELD_ABOVE = 4,    /* FIELD_REAL, FIELD_REALS: min itself is not allowed */
-    FIELD_ADDED = 8, /* not written where there is none (FIELD_OPTIONAL), or it is 0 or false, its
-                        default: older releases refuse it */
+    FIELD_ADDED = 8, /* not written where there is none (FIELD_OPTIONAL), or it is its default, of
+                        numbers and words alone: older releases refuse it */
 };
 
 struct field;
@@ -78,6 +80,8 @@ struct field_table {
     const char *of; /* "a job": what these are keys of */
 };
 
+/* Whether a row is a key that can be given. */
+int field_is_key(const struct field *field);
 /* Whether a row applies to what base holds (its when_... condition). */
 int field_applies(const struct field *field, const void *base);
 

@@ -29,7 +29,7 @@ static const char *suggest(const struct field_table *table, const char *section,
     size_t length = strlen(section);
     for (size_t i = 0; i < table->n; i++) {
         const char *key = table->rows[i].key;
-        if (table->rows[i].type != FIELD_LATER && strncmp(key, section, length) == 0 &&
+        if (field_is_key(&table->rows[i]) && strncmp(key, section, length) == 0 &&
             strchr(key + length, '.') == NULL) {
             siblings[n++] = key + length;
         }
@@ -64,7 +64,7 @@ static int fail_unknown(const struct binding *b, const char *section, const stru
     size_t length = strlen(section);
     for (size_t i = 0; i < b->table->n && used < sizeof(known); i++) {
         const char *row = b->table->rows[i].key;
-        if (b->table->rows[i].type != FIELD_LATER && strncmp(row, section, length) == 0 &&
+        if (field_is_key(&b->table->rows[i]) && strncmp(row, section, length) == 0 &&
             strchr(row + length, '.') == NULL) {
             int wrote = snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? " " : "",
                                  row + length);
@@ -121,6 +121,10 @@ static int bind_map(struct binding *b, const char *section, const struct tree_no
             return fail_unknown(b, section, item);
         }
         const struct field *row = &b->table->rows[i];
+        if (row->type == FIELD_MOVED) {
+            return tree_fail_at(item->value->origin, item->line, item->column, b->err,
+                                "%s is called %s here; give that key", key, row->help);
+        }
         if (row->type == FIELD_LATER) {
             return tree_fail_at(item->value->origin, item->line, item->column, b->err,
                                 "%s comes with a later version (%s); leave the key out", key,
@@ -207,7 +211,7 @@ static int read_row(const struct binding *b, const struct tree_node *root, size_
     const struct tree_node *node = b->node[i];
     int is_off = 0;
     const struct tree_node *around = section_of(b, root, i, &is_off);
-    if (is_off || row->type == FIELD_LATER) {
+    if (is_off || !field_is_key(row)) {
         return MS_OK;
     }
     if (!field_applies(row, base)) {

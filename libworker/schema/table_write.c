@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 json_t *list_append(json_t *list, json_t *value)
@@ -100,10 +101,18 @@ static json_t *format_section(const struct field *row, const void *base)
     return is_off ? json_null() : json_object();
 }
 
-/* A zero with a sign is one that somebody wrote. */
-static int is_none(const json_t *value)
+static int is_default(const struct field *row, const json_t *value)
 {
-    return json_is_null(value) || json_is_false(value) ||
+    return json_is_integer(value) ? json_integer_value(value) == strtoll(row->builtin, NULL, 10)
+           : json_is_string(value) && row->builtin != NULL
+               ? strcmp(json_string_value(value), row->builtin) == 0
+               : 0;
+}
+
+/* A zero with a sign is one that somebody wrote. */
+static int is_none(const struct field *row, const json_t *value)
+{
+    return json_is_null(value) || json_is_false(value) || is_default(row, value) ||
            (json_is_real(value) && json_real_value(value) == 0 && !signbit(json_real_value(value)));
 }
 
@@ -114,12 +123,12 @@ json_t *table_write(const struct field_table *table, const void *base)
         const struct field *row = &table->rows[i];
         const char *word = NULL;
         json_t *object = object_of(root, row->key, &word);
-        if (object == NULL || row->type == FIELD_LATER || !field_applies(row, base)) {
+        if (object == NULL || !field_is_key(row) || !field_applies(row, base)) {
             continue;
         }
         json_t *value =
             row->type == FIELD_SECTION ? format_section(row, base) : format_value(row, base);
-        if ((row->flags & FIELD_ADDED) != 0 && is_none(value)) {
+        if ((row->flags & FIELD_ADDED) != 0 && is_none(row, value)) {
             json_decref(value);
             continue;
         }

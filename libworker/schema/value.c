@@ -26,6 +26,11 @@ static void join_choices(const struct field *field, char *buf, size_t size)
     }
 }
 
+int field_is_key(const struct field *field)
+{
+    return field->type != FIELD_LATER && field->type != FIELD_MOVED;
+}
+
 int field_applies(const struct field *field, const void *base)
 {
     if (field->when_mask == 0) {

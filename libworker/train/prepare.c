@@ -59,6 +59,7 @@ static struct loader_config loader_config(const struct train *train)
                                   .transforms = job->transforms,
                                   .n_transforms = job->n_transforms,
                                   .batch = job->batch_size,
+                                  .accumulate = job->accumulate,
                                   .drop_remainder = job->drop_remainder,
                                   .rank = train->data_rank,
                                   .world = train->data_world,
@@ -94,6 +95,7 @@ static int start_loader(struct train *train, uint64_t step, struct ms_err *err)
     int rc = make_loader(train, &cfg, &loader, err);
     if (rc == 0) {
         train->loader_step = step;
+        train->is_within = 0;
         (void)set_loader(train, loader);
     }
     return rc;
@@ -107,7 +109,7 @@ int train_start_loader(struct train *train, struct ms_err *err)
 /* What it has read ahead is for nothing; the host's copy of the files that it began goes on. */
 int train_place_loader(struct train *train, uint64_t step, struct ms_err *err)
 {
-    if (train->loader != NULL && train->loader_step == step) {
+    if (train->loader != NULL && train->loader_step == step && !train->is_within) {
         return 0;
     }
     loader_destroy(set_loader(train, NULL));

@@ -1,41 +1,15 @@
 /* replica.c - one rank's copy of the network: graphs, plans, weights, optimizer state */
-#include "libworker/train/replica.h"
+#include "libworker/train/replica_impl.h"
 
 #include "libworker/host/memory.h"
 #include "libworker/kernel/kernel.h"
 #include "libworker/network/network.h"
 #include "libworker/plan/spec.h"
-#include "libworker/train/pieces.h"
-#include "libworker/train/schedule.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct use {
-    struct graph *graph;
-    struct plan *plan;
-    int64_t batch;
-};
-
-struct replica {
-    struct replica_config cfg;
-    const struct job *job;
-    struct plan_spec *spec; /* NULL: no plans yet */
-    struct use uses[PLAN_USES];
-    struct plan_sizes sizes;
-    struct pieces pieces; /* of the spec */
-    size_t arena_bytes;   /* the largest of the plans' */
-    int n_slots;
-    void *arena;
-    void *weights; /* written by who asked weights_to_write */
-    void *mirrors;
-    int has_mirrors;                  /* they are those of the weights */
-    void *slots[OPTIMIZER_SLOTS_MAX]; /* of the weights' type */
-    void *partial; /* sums of kernel_sum_squares; NULL: nothing is clipped by them */
-    void *moving;
-};
 
 static size_t weights_bytes(const struct replica *replica)
 {
@@ -50,6 +24,14 @@ static size_t mirrors_bytes(const struct replica *replica)
 static size_t partial_bytes(const struct replica *replica)
 {
     return kernel_sum_squares_room(replica->sizes.weights) * sizeof(double);
+}
+
+/* Of gradients and statistics that wait for the next batch of their step. */
+static size_t sums_bytes(const struct replica *replica)
+{
+    return replica->job->accumulate > 1
+               ? ms_dtype_size(replica->sizes.exchange_dtype, replica->sizes.exchange)
+               : 0;
 }
 
 static size_t moving_bytes(const struct replica *replica)
@@ -344,6 +326,7 @@ void replica_destroy(struct replica *replica)
     memory_free(replica->mirrors, mirrors_bytes(replica));
     memory_free(replica->moving, moving_bytes(replica));
     memory_free(replica->partial, partial_bytes(replica));
+    memory_free(replica->sums, sums_bytes(replica));
     for (int i = 0; i < replica->n_slots; i++) {
         memory_free(replica->slots[i], weights_bytes(replica));
     }
@@ -371,7 +354,8 @@ uint64_t replica_bytes(const struct replica *replica)
 {
     return (uint64_t)replica->arena_bytes +
            (uint64_t)weights_bytes(replica) * (uint64_t)(1 + replica->n_slots) +
-           (uint64_t)mirrors_bytes(replica) + (uint64_t)moving_bytes(replica);
+           (uint64_t)mirrors_bytes(replica) + (uint64_t)moving_bytes(replica) +
+           (uint64_t)sums_bytes(replica);
 }
 
 const struct graph *replica_graph_of(const struct replica *replica, enum plan_use use)
@@ -410,6 +394,9 @@ int replica_allocate(struct replica *replica, struct ms_err *err)
     if (rc == 0 && replica->job->optimizer.clip_norm > 0) {
         rc = memory_alloc(partial_bytes(replica), "sums of gradients", &replica->partial, err);
     }
+    if (rc == 0 && sums_bytes(replica) > 0) {
+        rc = memory_alloc(sums_bytes(replica), "gradients that are added up", &replica->sums, err);
+    }
     return rc;
 }
 
@@ -445,6 +432,7 @@ int replica_init(struct replica *replica, struct ms_err *err)
 
 int replica_bind(struct replica *replica, void *exchange, struct ms_err *err)
 {
+    replica->exchange = exchange;
     for (int i = 0; i < PLAN_USES; i++) {
         if (replica->uses[i].plan == NULL) {
             continue;
@@ -462,20 +450,10 @@ int replica_bind(struct replica *replica, void *exchange, struct ms_err *err)
     return 0;
 }
 
-/* Mirrors are no longer theirs: nothing runs on them before make_mirrors. */
-static void *weights_to_write(struct replica *replica)
+void *replica_weights_to_write(struct replica *replica)
 {
     replica->has_mirrors = 0;
     return replica->weights;
-}
-
-static int make_mirrors(struct replica *replica, struct ms_err *err)
-{
-    int rc = replica->has_mirrors ? 0
-                                  : plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, 0,
-                                                       replica->sizes.weights, err);
-    replica->has_mirrors = rc == 0;
-    return rc;
 }
 
 /* NULL: there is no such buffer. */
@@ -492,7 +470,7 @@ int replica_state(struct replica *replica, int i, void **ret, size_t *ret_bytes)
 {
     void *const *buffer = state_buffer(replica, i, ret_bytes);
     if (buffer != NULL) {
-        *ret = i == 0 ? weights_to_write(replica) : *buffer;
+        *ret = i == 0 ? replica_weights_to_write(replica) : *buffer;
     }
     return buffer != NULL;
 }
@@ -519,109 +497,6 @@ void *replica_scratch(struct replica *replica, size_t *ret_bytes)
 {
     *ret_bytes = replica->arena_bytes;
     return replica->arena;
-}
-
-static struct use *use_for(struct replica *replica, int64_t rows)
-{
-    struct use *tail = &replica->uses[PLAN_TAIL];
-    return tail->plan != NULL && rows == tail->batch ? tail : &replica->uses[PLAN_TRAIN];
-}
-
-int replica_step(struct replica *replica, uint64_t step, const struct batch *batch,
-                 plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
-{
-    struct use *use = use_for(replica, batch->rows);
-    assert(use->batch == batch->rows);
-    const struct plan_draw draw = {
-        replica->job->seed, step, (uint64_t)replica->cfg.rank * (uint64_t)replica->job->batch_size};
-    plan_set_draw(use->plan, &draw);
-    int rc = make_mirrors(replica, err);
-    return rc < 0 ? rc
-                  : plan_train_step(use->plan, batch->images.values, batch->labels.values,
-                                    on_bucket, arg, ret_loss, err);
-}
-
-double replica_learning_rate(const struct replica *replica, uint64_t step)
-{
-    return schedule_rate(replica->job, replica->cfg.train.steps_per_epoch, step);
-}
-
-/* Gradients of a piece, summed over ranks. */
-static const void *sums_of(const struct replica *replica, const struct piece *piece,
-                           const void *const *results)
-{
-    return (const char *)results[piece->bucket] +
-           ms_dtype_size(replica->sizes.exchange_dtype, piece->in_bucket);
-}
-
-/* Of all gradients that there are: frozen parameters have none. */
-static double sum_squares(struct replica *replica, const void *const *results)
-{
-    double sum = 0;
-    struct piece run;
-    for (int i = 0; i < replica->pieces.n;) {
-        i = pieces_run(&replica->pieces, i, &run);
-        sum += kernel_sum_squares(sums_of(replica, &run, results), run.count, replica->partial,
-                                  replica->spec->threads);
-    }
-    return sum;
-}
-
-/* optimizer: as it is in this step, for parameters of no group. */
-static void update(struct replica *replica, const struct job_optimizer *optimizer, uint64_t step,
-                   float scale, const struct piece *piece, const void *const *results)
-{
-    const struct plan_sizes *sizes = &replica->sizes;
-    const struct job_group *group = piece->group;
-    const int has_decay = group != NULL && group->has_weight_decay;
-    const size_t bytes_at = ms_dtype_size(sizes->weights_dtype, piece->begin);
-    struct job_optimizer own = *optimizer;
-    struct optimizer_range range = {
-        .weights_dtype = sizes->weights_dtype,
-        .grads_dtype = sizes->exchange_dtype,
-        .weights = (char *)replica->weights + bytes_at,
-        .grads = sums_of(replica, piece, results),
-        .count = piece->count,
-        .weight_decay = (float)(has_decay ? group->weight_decay : optimizer->weight_decay)};
-    for (int s = 0; s < replica->n_slots; s++) {
-        range.slots[s] = (char *)replica->slots[s] + bytes_at;
-    }
-    own.learning_rate =
-        schedule_group_rate(&replica->job->optimizer, group, optimizer->learning_rate);
-    optimizer_apply(&own, step, scale, &range, replica->spec->threads);
-}
-
-void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
-                    const void *const *results)
-{
-    float mean = 1.0F / (float)world;
-    if (replica->sizes.stats > 0) {
-        plan_commit_stats(use_for(replica, batch->rows)->plan, results[0], mean, replica->moving);
-    }
-    float scale = replica->job->gradients_mean ? mean : 1.0F;
-    struct job_optimizer optimizer = replica->job->optimizer; /* as it is in this step */
-    optimizer.learning_rate = replica_learning_rate(replica, step);
-    if (optimizer.clip_norm > 0) {
-        scale = optimizer_clip(&optimizer, scale, sum_squares(replica, results));
-    }
-    (void)weights_to_write(replica);
-    int rc = 0;
-    for (int i = 0; i < replica->pieces.n; i++) {
-        const struct piece *piece = &replica->pieces.items[i];
-        update(replica, &optimizer, step, scale, piece, results);
-        /* the piece is in a cache still; what fails is made, or fails, before the next run */
-        rc |= plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, piece->begin, piece->count, NULL);
-    }
-    replica->has_mirrors = rc == 0;
-}
-
-int replica_evaluate(struct replica *replica, const struct batch *batch, struct plan_evaluated *ret,
-                     struct ms_err *err)
-{
-    int rc = make_mirrors(replica, err);
-    return rc < 0 ? rc
-                  : plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images.values,
-                                  batch->labels.values, batch->rows, ret, err);
 }
 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)

@@ -94,13 +94,14 @@ void replica_clear_state(struct replica *replica);
 /* The activations' memory: anybody's between steps and evaluations. */
 void *replica_scratch(struct replica *replica, size_t *ret_bytes);
 
-/* Forward and backward of a batch of any of the planned sizes, in step (1-based). */
+/* Forward and backward of a batch of any of the planned sizes, in step (1-based). Of a step of
+ * several batches each is given in turn, and buckets are complete with the last one alone. */
 int replica_step(struct replica *replica, uint64_t step, const struct batch *batch,
                  plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
 /* With which that step (1-based) is committed. */
 double replica_learning_rate(const struct replica *replica, uint64_t step);
-/* The commit of step (1-based): results[b] is replica_bucket b summed over `world` ranks.
- * Communicates nothing, cannot fail. */
+/* The commit of step (1-based), whose last batch that is: results[b] is replica_bucket b summed
+ * over `world` ranks. Communicates nothing, cannot fail. */
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
                     const void *const *results);
 /* Its predictions: until the replica runs again. */

@@ -185,66 +185,12 @@ static void note_log(struct train *train, uint64_t step, int rc, const struct ms
                rank_log_lost(&train->log), rc, why);
 }
 
-/* ---- one step ---- */
-
-struct step_numbers {
-    float loss_here, loss_mean;
-    int stop;
-    double wait_s;
-};
-
-static void post_bucket(void *arg, int bucket)
-{
-    struct train *train = arg;
-    if (bucket < train->sizes.n_buckets - 1) {
-        reducer_post(train->reducer, bucket);
-    } /* the last one waits for the tail */
-}
-
-/* The rank's own loss is known to nobody else: its line is there before the others can commit the
- * step, and stays where they cannot, for the step that runs again has the same. */
-static void log_loss(struct train *train, uint64_t step, float loss)
+void train_log_loss(struct train *train, uint64_t step, float loss)
 {
     struct ms_err why = {0, ""};
     if (isfinite(loss)) { /* else the step is the last one, and its error says so */
         note_log(train, step, rank_log_step(&train->log, step, loss, &why), &why);
     }
-}
-
-static int run_step(struct train *train, uint64_t step, const struct batch *batch,
-                    struct step_numbers *ret, struct ms_err *err)
-{
-    double waited = 0;
-    double before = ms_mono_s();
-    int rc = reducer_begin(train->reducer, step, err);
-    waited += ms_mono_s() - before;
-    float loss = 0;
-    if (rc == 0) {
-        rc = replica_step(train->replica, step, batch, post_bucket, train, &loss, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    float *tail = (float *)mesh_exchange(train->mesh) + train->sizes.exchange;
-    memset(tail, 0, TAIL_FLOATS * sizeof(*tail));
-    tail[TAIL_LOSS] = loss;
-    tail[TAIL_STOP] = atomic_load(&train->stop_asked) ? 1.0F : 0.0F;
-    int last = train->sizes.n_buckets - 1;
-    log_loss(train, step, loss);
-    before = ms_mono_s();
-    reducer_post(train->reducer, last);
-    rc = reducer_wait(train->reducer, train->results, err);
-    waited += ms_mono_s() - before;
-    if (rc < 0) {
-        return rc;
-    }
-    const float *sum = (const float *)train->results[last] + train->sizes.exchange -
-                       replica_bucket(train->replica, last).begin;
-    ret->loss_here = loss;
-    ret->loss_mean = sum[TAIL_LOSS] / (float)train->data_world;
-    ret->stop = sum[TAIL_STOP] > 0.0F;
-    ret->wait_s = waited;
-    return 0;
 }
 
 static void note_phase(struct train *train, struct train_progress *progress, enum train_phase phase)
@@ -292,7 +238,7 @@ void train_step_done(struct train *train, float loss_here, float loss_mean, doub
 {
     struct train_progress *progress = &train->progress;
     const struct batch *batch = &train->batch;
-    double rows = (double)(batch->rows * train->data_world);
+    double rows = (double)(batch->step_rows * train->data_world);
     double now = ms_mono_s();
     double step_s = now - train->since_s;
     train->since_s = now;
@@ -313,6 +259,7 @@ void train_step_done(struct train *train, float loss_here, float loss_mean, doub
     progress->has_eval = 0;
     train->evaluates = train_evaluation_due(train);
     train->has_batch = 0;
+    train->is_within = batch->part + 1 < batch->n_parts; /* whose commit came from another rank */
     loader_release(train->loader);
     note_phase(train, progress, TRAIN_TRAINING);
     put_step(train, rows / step_s, step_s);
@@ -510,19 +457,13 @@ static int check_finite(const struct batch *batch, float loss, struct ms_err *er
                    batch->epoch + 1, batch->step + 1);
 }
 
-int train_take_batch(struct train *train, struct ms_err *err)
-{
-    int rc = train->has_batch ? 1 : loader_next(train->loader, &train->batch, err);
-    train->has_batch = rc == 1;
-    return rc;
-}
-
-/* The batch stays in hand until it is committed: a step that was given up begins anew with it. */
+/* A batch stays in hand until it is committed: a step of one that was given up begins anew with it.
+ */
 static int take_step(struct train *train, struct ms_err *err)
 {
-    struct step_numbers numbers;
+    struct train_step_numbers numbers;
     uint64_t step = train->progress.step + 1;
-    int rc = run_step(train, step, &train->batch, &numbers, err);
+    int rc = train_run_step(train, step, &numbers, err);
     if (rc == 0) {
         rc = check_finite(&train->batch, numbers.loss_mean, err);
     }

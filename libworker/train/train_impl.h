@@ -74,6 +74,7 @@ struct train {
     struct train_progress progress;
     struct batch batch; /* of the step in hand; it is released after the step's commit */
     int has_batch;
+    int is_within;           /* the loader's next batch, or that one, is a later part of a step */
     int evaluates;           /* the evaluation after the last step is due */
     int has_skipped;         /* ... and was not made: train_skip_evaluation */
     int stopped;             /* asked to stop at a step boundary, and all ranks agreed */
@@ -101,8 +102,21 @@ int train_place_loader(struct train *train, uint64_t step, struct ms_err *err);
 int train_digest(struct train *train, struct ms_err *err);
 /* agree.c: a collective of the mesh, after which all ranks hold the state of one step. */
 int train_agree(struct train *train, struct ms_err *err);
-/* train.c: 1: there is a batch in hand; 0: the data are at their end. */
+/* train_step.c: 1: the first batch of the next step is in hand; 0: the data are at their end. */
 int train_take_batch(struct train *train, struct ms_err *err);
+struct train_step_numbers {
+    float loss_here, loss_mean;
+    int stop;
+    double wait_s;
+};
+/* train_step.c: the step of the batch in hand, with those that belong to it, until all gradients
+ * are summed over ranks; the last of its batches stays in hand. Nothing is changed: it can begin
+ * anew. */
+int train_run_step(struct train *train, uint64_t step, struct train_step_numbers *ret,
+                   struct ms_err *err);
+/* train.c: the rank's own loss is known to nobody else: its line is there before the others can
+ * commit the step, and stays where they cannot, for the step that runs again has the same. */
+void train_log_loss(struct train *train, uint64_t step, float loss);
 /* train.c: the batch in hand was committed with that mean loss; notes it. */
 void train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s);
 /* train.c: the last step's lines in metrics.jsonl, where they are those that come next: who

@@ -69,4 +69,26 @@ ok "groups: with another one, too" refuses 'optimizer.groups[1].match[0]: "conv1
     --set "${groups/conv1/conv3}"
 ok "groups: a pattern of no parameter is refused" says "'conv9.*' matches no parameter of network cifar_small; nearest: conv" \
     "$MSCTL" run --run-dir "$T/refused" --set "${groups/conv1/conv9}" "$T/job.yaml"
+
+# ---- steps of several batches: of 80 samples a worker eight steps of three times 3, and one of 3, 3 and 2
+several=(--set batch_size=3 --set accumulate=3)
+goes_on several "${several[@]}"
+loses several "${several[@]}"
+losses_are_close() { # RUN RUN: of each step, to 1e-5
+    python3 - "$T/$1/metrics.jsonl" "$T/$2/metrics.jsonl" <<'PY'
+import json, sys
+a, b = ([j["loss"] for j in map(json.loads, open(p)) if "loss_hex" in j] for p in sys.argv[1:])
+assert len(a) == len(b) == 27, (len(a), len(b))
+worst = max(abs(x - y) / abs(x) for x, y in zip(a, b))
+print(worst)
+sys.exit(worst > 1e-5)
+PY
+}
+net='network=[flatten, dense: {out: 32}, tanh, dropout: {rate: 0.2}, dense: {out: classes}]'
+ok "several: a network without batch norm" run three "${several[@]}" --set "$net" "$T/job.yaml"
+ok "several: and one batch a step that is as large" run nine --set batch_size=9 --set "$net" "$T/job.yaml"
+ok "several: have the same losses" losses_are_close three nine
+ok "several: a resume with other batches is refused by key" refuses 'accumulate: 3, and this one has none' several-half --set batch_size=3
+ok "several: a key that others have for it is named with ours" says "gradient_accumulation is called accumulate here" \
+    "$MSCTL" run --run-dir "$T/refused" --set gradient_accumulation=2 "$T/job.yaml"
 finish

@@ -26,6 +26,8 @@ static void check_values(const struct job *job)
 {
     FUZZ_CHECK(job->workers >= 1 && job->workers <= MS_WORKERS_MAX);
     FUZZ_CHECK(job->batch_size >= 1 && job->batch_size <= MS_BATCH_MAX);
+    FUZZ_CHECK(job->accumulate >= 1 && job->accumulate <= MS_ACCUMULATE_MAX);
+    FUZZ_CHECK(job->n_groups >= 0 && job->n_groups <= MS_GROUPS_MAX);
     FUZZ_CHECK(job->epochs >= 1 && job->epochs <= MS_EPOCHS_MAX);
     FUZZ_CHECK(job->n_transforms >= 0 && job->n_transforms <= MS_TRANSFORMS_MAX);
     FUZZ_CHECK(job->optimizer.learning_rate >= 0 && job->optimizer.learning_rate <= 1000);

@@ -16,6 +16,7 @@ static char optimizer[64];
 static const char *network; /* "": one dense layer on numbers */
 static const char *counts;  /* metrics of evaluations; "": none */
 static int64_t saves_every; /* steps; 0: no checkpoints */
+static int accumulate;      /* batches of a step, which has four samples a rank */
 
 static void make_job(int world)
 {
@@ -23,10 +24,14 @@ static void make_job(int world)
     char samples[128];
     char net[64];
     char evaluate[160];
+    char batch[32];
+    char batches[32];
     const int has_images = network[0] != '\0';
-    const char *const sets[] = {
-        workers, "batch_size=4", optimizer, samples, evaluate, net, "loss=softmax_cross_entropy"};
+    const char *const sets[] = {workers, batch,    batches, optimizer,
+                                samples, evaluate, net,     "loss=softmax_cross_entropy"};
     snprintf(workers, sizeof(workers), "workers=%d", world);
+    snprintf(batch, sizeof(batch), "batch_size=%d", 4 / accumulate);
+    snprintf(batches, sizeof(batches), "accumulate=%d", accumulate);
     snprintf(evaluate, sizeof(evaluate),
              "evaluate={dataset: {kind: %s, samples: 30}, batch_size: 8, metrics: [%s]}",
              has_images ? "shapes" : "nonlinear", counts);
@@ -198,7 +203,7 @@ static struct course *course_of(int world)
     static char of[WORLD_MAX + 1][128];
     char name[sizeof(of[0])];
     struct course *course = &courses[world];
-    snprintf(name, sizeof(name), "%s %s %s", network, optimizer, counts);
+    snprintf(name, sizeof(name), "%s %s %s %d", network, optimizer, counts, accumulate);
     if (strcmp(of[world], name) != 0) {
         const int n = all->n_kills;
         all->n_kills = 0;
@@ -241,6 +246,7 @@ static void setup(void)
              "optimizer={kind: momentum, learning_rate: 0.01, momentum: 0.9}");
     network = counts = "";
     saves_every = 0;
+    accumulate = 1;
 }
 
 static void teardown(void)
@@ -300,6 +306,19 @@ START_TEST(newcomer_gets_moving_statistics_and_weights_with_padding)
                  i == 0 ? "momentum" : "adam");
         (void)kill_and_train(3, 2, kills);
     }
+}
+END_TEST
+
+/* Whoever has to begin such a step anew reads its batches again; who is given its commit by another
+ * rank goes on behind all of them. */
+START_TEST(step_of_several_batches_begins_anew_with_its_first)
+{
+    const struct kill kills[] = {{0, ITS_LINK_BREAKS, 9}, {2, AT_COMMIT, 9}};
+    accumulate = _i == 0 ? 4 : 2;
+    network = _i == 0 ? "" : "cifar_small";
+    kill_each(2, 0);
+    kill_each(3, 2);
+    (void)kill_and_train(3, 2, kills);
 }
 END_TEST
 
@@ -782,6 +801,7 @@ int main(void)
     tcase_add_test(tc, newcomer_takes_the_place_of_a_rank_that_was_killed);
     tcase_add_test(tc, newcomer_gets_both_slots_of_adam);
     tcase_add_test(tc, newcomer_gets_moving_statistics_and_weights_with_padding);
+    tcase_add_loop_test(tc, step_of_several_batches_begins_anew_with_its_first, 0, 2);
     tcase_add_test(tc, newcomer_comes_where_ranks_are_of_several_hosts);
     tcase_add_test(tc, newcomer_takes_part_in_the_evaluation_that_is_due);
     tcase_add_test(tc, what_an_evaluation_counts_is_told_whoever_dies);

@@ -109,6 +109,29 @@ START_TEST(sums_are_sums_and_may_be_in_place)
 }
 END_TEST
 
+START_TEST(shares_are_added_in_place_or_not_on_any_team)
+{
+    enum { MANY = 2 * KERNEL_PIECE + 77 };
+    static float sums[MANY + 1], x[MANY], into[2][MANY + 1];
+    for (uint64_t i = 0; i < MANY; i++) {
+        sums[i] = (float)ms_rng_unit(3, i);
+        x[i] = (float)ms_rng_unit(4, i);
+    }
+    sums[MANY] = into[0][MANY] = 42;
+    kernel_add_share(into[0], sums, x, 0.3F, MANY, 3);
+    for (int i = 0; i < MANY; i++) {
+        ck_assert_float_eq(into[0][i], sums[i] + 0.3F * x[i]);
+    }
+    kernel_add_share(sums, sums, x, 0.3F, MANY, 1);
+    ck_assert_mem_eq(sums, into[0], sizeof(sums));
+    kernel_add_share(into[1], NULL, x, 0.3F, MANY, 2);
+    ck_assert_float_eq(into[1][MANY - 1], 0.3F * x[MANY - 1]);
+    kernel_add_share(x, into[0], x, 0.0F, MANY, 2);
+    ck_assert_mem_eq(x, into[0], sizeof(x));
+    ck_assert_float_eq(sums[MANY], 42);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel_elementwise");
@@ -119,6 +142,7 @@ int main(void)
     tcase_add_test(tc, relu6_cuts_at_zero_and_at_six);
     tcase_add_test(tc, padding_is_cleared_and_nothing_else);
     tcase_add_test(tc, sums_are_sums_and_may_be_in_place);
+    tcase_add_test(tc, shares_are_added_in_place_or_not_on_any_team);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -1,5 +1,6 @@
 /* test_loader.c - the thread that stays ahead: order, last batches, errors, stopping, restarting */
 #include "libworker/data/data.h"
+#include "proto/rng.h"
 #include "tests/unit/data_files.h"
 
 #include <pthread.h>
@@ -210,6 +211,74 @@ START_TEST(drop_remainder_leaves_the_short_batch_out)
     ck_assert_int_eq(read_all(loader, rows, 10), 8);
     loader_destroy(loader);
     fixture_remove(&f);
+}
+END_TEST
+
+/* k batches of b have the rows that one of k b would have, in its order, on every rank; whoever
+ * begins at a step sees the same. */
+START_TEST(batches_of_a_step_have_the_rows_of_one_that_is_as_large)
+{
+    for (uint64_t round = 0; round < 60; round++) {
+        const int n = 8 + (int)ms_rng_below(1, round, 60);
+        const int64_t k = 1 + (int64_t)ms_rng_below(2, round, 5);
+        const int64_t b = 1 + (int64_t)ms_rng_below(3, round, 4);
+        struct fixture f = fixture_make(n);
+        struct fixture g = fixture_make(n); /* a source has one reader */
+        struct loader_config cfg = {.source = f.source,
+                                    .batch = k * b,
+                                    .world = 1 + (int)ms_rng_below(4, round, 3),
+                                    .shuffle = round % 2 == 0,
+                                    .drop_remainder = round % 3 == 0,
+                                    .seed = 5,
+                                    .epochs = 2};
+        cfg.rank = (int)ms_rng_below(5, round, (uint64_t)cfg.world);
+        struct loader_info whole, parts;
+        struct loader *one = NULL;
+        struct loader *several = NULL;
+        struct batch large, small;
+        if (loader_measure(&cfg, &whole, NULL) < 0) { /* nothing is left */
+            cfg.batch = b;
+            cfg.accumulate = k;
+            ck_ms_fails(loader_measure(&cfg, &parts, err), MS_E_INVALID, "leaves nothing");
+            fixture_remove(&f);
+            fixture_remove(&g);
+            continue;
+        }
+        cfg.first_step = (int64_t)ms_rng_below(6, round, (uint64_t)whole.steps_per_epoch);
+        ck_ms_ok(loader_create(&cfg, &one, err));
+        cfg.source = g.source;
+        cfg.batch = b;
+        cfg.accumulate = k;
+        ck_ms_ok(loader_measure(&cfg, &parts, err));
+        ck_ms_ok(loader_create(&cfg, &several, err));
+        ck_assert_int_eq(parts.steps_per_epoch, whole.steps_per_epoch);
+        while (loader_next(one, &large, NULL) == 1) {
+            int64_t done = 0;
+            for (int64_t part = 0; done < large.rows; part++) {
+                ck_assert_int_eq(loader_next(several, &small, NULL), 1);
+                ck_assert_int_eq(small.part, part);
+                ck_assert_int_eq(small.n_parts, (large.rows + b - 1) / b);
+                ck_assert_int_eq(small.epoch, large.epoch);
+                ck_assert_int_eq(small.step, large.step);
+                ck_assert_int_eq(small.step_rows, large.rows);
+                ck_assert(small.rows == b || small.rows == parts.last_rows);
+                for (int64_t i = 0; i < small.rows; i++, done++) {
+                    ck_assert_int_eq(row_of(&small, i), row_of(&large, done));
+                }
+                ck_assert(small.last_of_epoch == (large.last_of_epoch && done == large.rows));
+                loader_release(several);
+            }
+            ck_assert_int_eq(done, large.rows);
+            ck_assert_int_eq(large.part, 0);
+            ck_assert_int_eq(large.n_parts, 1);
+            loader_release(one);
+        }
+        ck_assert_int_eq(loader_next(several, &small, NULL), 0);
+        loader_destroy(one);
+        loader_destroy(several);
+        fixture_remove(&f);
+        fixture_remove(&g);
+    }
 }
 END_TEST
 
@@ -483,6 +552,7 @@ int main(void)
     tcase_add_test(tc, shuffled_epochs_differ_and_each_has_every_row);
     tcase_add_test(tc, four_workers_read_together_what_one_reads);
     tcase_add_test(tc, drop_remainder_leaves_the_short_batch_out);
+    tcase_add_test(tc, batches_of_a_step_have_the_rows_of_one_that_is_as_large);
     tcase_add_test(tc, evaluation_reads_every_row_once_in_file_order);
     tcase_add_test(tc, a_rank_without_rows_to_evaluate_ends_at_once);
     tcase_add_test(tc, a_later_start_sees_what_the_dead_one_would_have_seen);

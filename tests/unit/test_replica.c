@@ -232,6 +232,67 @@ START_TEST(each_step_and_rank_drops_its_own)
 }
 END_TEST
 
+/* Gradients are the mean over all rows, and each batch's statistics enter the moving ones in turn,
+ * the short one's by its own count: as if each had been committed by itself. */
+START_TEST(batches_of_a_step_are_added_up_by_their_rows)
+{
+    static const char *const sets[] = {"network=cifar_small",
+                                       "dataset={kind: shapes}",
+                                       "loss=softmax_cross_entropy",
+                                       "batch_size=6",
+                                       "optimizer={kind: sgd, learning_rate: 0}",
+                                       "accumulate=3"};
+    static const int64_t rows[] = {BATCH, BATCH, TAIL};
+    const double all_rows = BATCH + BATCH + TAIL;
+    struct job several_job, one_job;
+    struct twin several, one;
+    struct batch batch;
+    float loss = NAN;
+    train_case_job(&several_job, sets, MS_ARRAY_SIZE(sets));
+    train_case_job(&one_job, sets, MS_ARRAY_SIZE(sets) - 1);
+    twin_init(&several, &several_job, 0, 0);
+    twin_init(&one, &one_job, 0, 0);
+    ck_assert_uint_gt(one.sizes.stats, 0);
+    const size_t n = one.sizes.exchange;
+    double *want = calloc(n, sizeof(*want));
+    ck_assert_ptr_nonnull(want);
+    float *images = batch_init(&batch);
+    for (int i = 0; i < 3; i++) {
+        for (size_t k = 0; k < batch.images.count; k++) {
+            images[k] = (float)(2.0 * ms_rng_unit(20 + (uint64_t)i, k) - 1.0) * (float)(i + 1);
+        }
+        batch.rows = rows[i];
+        batch.n_parts = 1;
+        ck_ms_ok(replica_step(one.replica, 1, &batch, NULL, NULL, &loss, err));
+        for (size_t k = one.sizes.stats; k < n; k++) {
+            want[k] += (double)one.exchange[k] * (double)rows[i] / all_rows;
+        }
+        replica_commit(one.replica, 1, 1, &batch, one.results);
+        batch.part = i;
+        batch.n_parts = 3;
+        batch.step_rows = (int64_t)all_rows;
+        ck_ms_ok(replica_step(several.replica, 1, &batch, NULL, NULL, &loss, err));
+        batch.part = 0;
+    }
+    for (size_t k = one.sizes.stats; k < n; k++) {
+        ck_assert_double_eq_tol((double)several.exchange[k], want[k], 1e-6 * (1 + fabs(want[k])));
+    }
+    replica_commit(several.replica, 1, 1, &batch, several.results);
+    const void *moving[2] = {NULL, NULL};
+    size_t bytes = 0;
+    ck_assert(replica_view_state(one.replica, 1, &moving[0], &bytes));
+    ck_assert(replica_view_state(several.replica, 1, &moving[1], &bytes));
+    for (size_t k = 0; k < bytes / sizeof(float); k++) {
+        const double a = (double)((const float *)moving[0])[k];
+        ck_assert_double_eq_tol((double)((const float *)moving[1])[k], a, 1e-6 * (1 + fabs(a)));
+    }
+    free(want);
+    free(images);
+    twin_fini(&one);
+    twin_fini(&several);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("replica");
@@ -239,6 +300,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, mirrors_are_those_of_the_weights);
     tcase_add_test(tc, each_step_and_rank_drops_its_own);
+    tcase_add_test(tc, batches_of_a_step_are_added_up_by_their_rows);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -269,6 +269,50 @@ START_TEST(gradients_of_frozen_parameters_do_not_count_where_all_are_clipped)
 }
 END_TEST
 
+/* Without batch norm, k batches of b train as one of k b, whose rows drop the same values: with a
+ * last step of fewer batches, the last of them short, or without it. */
+START_TEST(batches_of_a_step_train_as_one_that_is_as_large)
+{
+    static const char *const drops[] = {"drop_remainder=false", "drop_remainder=true"};
+    static const char *const batches[][2] = {{"batch_size=12", "accumulate=1"},
+                                             {"batch_size=4", "accumulate=3"},
+                                             {"batch_size=5", "accumulate=1"},
+                                             {"batch_size=1", "accumulate=5"}};
+    struct model_copy *copies[2] = {NULL, NULL};
+    float last[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        const char *const sets[] = {
+            "network=[flatten, dense: {out: 24}, tanh, dropout: {rate: 0.3}, dense: {out: "
+            "classes}]",
+            "dataset={kind: shapes, samples: 70}",
+            "loss=softmax_cross_entropy",
+            "transforms=[{rescale: {scale: 0.0039, shift: 0}}]",
+            "optimizer={kind: momentum, learning_rate: 0.01, weight_decay: 0.01}",
+            drops[_i % 2],
+            batches[_i / 2 * 2 + i][0],
+            batches[_i / 2 * 2 + i][1]};
+        struct seen seen = {.train = NULL};
+        train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+        ck_ms_ok(run(&seen, "", err));
+        last[i] = seen.last;
+        ck_assert_uint_eq(result.steps, _i == 0 ? 12 : _i == 1 ? 10 : 28);
+        const double rows = _i == 0 ? 10 : _i == 1 ? 12 : 5;
+        ck_assert(_i == 0 ? seen.rows > rows : fabs(seen.rows - rows) < 1e-6);
+        copies[i] = trained(sets, MS_ARRAY_SIZE(sets));
+    }
+    ck_assert_float_eq_tol(last[1], last[0], 1e-5F * last[0]);
+    for (size_t i = 0; i < copies[0]->n; i++) {
+        for (size_t k = 0; k < copies[0]->counts[i]; k++) {
+            const double want = (double)copies[0]->values[i][k];
+            ck_assert_double_eq_tol((double)copies[1]->values[i][k], want,
+                                    1e-5 * (0.1 + fabs(want)));
+        }
+    }
+    model_copy_destroy(copies[0]);
+    model_copy_destroy(copies[1]);
+}
+END_TEST
+
 START_TEST(metrics_have_the_rate_of_a_schedule_and_none_without)
 {
     static const char *const sets[] = {
@@ -767,6 +811,7 @@ int main(void)
     tcase_add_test(tc, metrics_have_the_rate_of_a_schedule_and_none_without);
     tcase_add_loop_test(tc, a_group_has_what_it_says_and_all_else_of_the_optimizer, 0,
                         (int)MS_ARRAY_SIZE(trained_alike));
+    tcase_add_loop_test(tc, batches_of_a_step_train_as_one_that_is_as_large, 0, 4);
     tcase_add_loop_test(tc, frozen_parameters_keep_their_bits_and_others_move, 0, 4);
     tcase_add_test(tc, gradients_of_frozen_parameters_do_not_count_where_all_are_clipped);
     tcase_add_test(tc, a_warm_up_that_is_longer_than_the_job_is_refused_before_the_first_step);
