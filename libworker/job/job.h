@@ -16,7 +16,7 @@
 
 /* By the numbers of enum network_loss. */
 enum job_loss { JOB_LOSS_SOFTMAX_CE, JOB_LOSS_MSE, JOB_LOSS_L1, JOB_LOSS_HUBER, JOB_LOSS_BCE };
-enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM, JOB_ADAMW };
+enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM, JOB_ADAMW, JOB_RMSPROP, JOB_LAMB };
 enum job_schedule_kind {
     JOB_CONSTANT,
     JOB_STEP_DECAY,
@@ -67,10 +67,13 @@ struct job_group {
 struct job_optimizer {
     enum job_optimizer_kind kind;
     double learning_rate;
-    double momentum; /* momentum */
+    double momentum; /* momentum, rmsprop */
     int nesterov;
-    double beta1, beta2, epsilon; /* adam, adamw: 0.9, 0.999, 1e-8 */
-    double weight_decay;          /* a part of the gradient; adamw: of the step */
+    double beta1, beta2; /* adam, adamw, lamb: 0.9, 0.999 */
+    double alpha;        /* rmsprop: 0.99 */
+    int centered;
+    double epsilon;               /* these four: 1e-8; lamb: 1e-6 */
+    double weight_decay;          /* a part of the gradient; adamw, lamb: of the step */
     double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
     int has_schedule;             /* else learning_rate is that of all steps */
     struct job_schedule schedule;

@@ -70,7 +70,9 @@ struct kernel_update {
     float decay;    /* of weights; 0: none, and none of its arithmetic */
     float momentum; /* kernel_momentum */
     int nesterov;
-    float beta1, beta2, epsilon; /* kernel_adam, kernel_adamw */
+    float beta1, beta2, epsilon; /* kernel_adam, kernel_adamw, kernel_lamb */
+    float alpha;                 /* kernel_rmsprop, which reads momentum and epsilon, too */
+    float m_scale, root_scale;   /* kernel_lamb: what takes the bias of m, and of the root of v */
 };
 
 /* g = grads[i] * scale, clipped, + decay * w. Formulas: MindSpore's SGD, Momentum and Adam, whose
@@ -92,6 +94,22 @@ void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t 
  * small part would be rounded away. */
 void kernel_adamw(float *weights, float *m, float *v, const float *grads, size_t count,
                   const struct kernel_update *u);
+
+/* s = alpha s + (1 - alpha) g^2; d = sqrt(s) + epsilon, or with means a = alpha a + (1 - alpha) g
+ * sqrt(max(s - a^2, 0)) + epsilon (Graves, 2013); w -= lr g / d, or with velocities
+ * v = momentum v + g / d; w -= lr v. PyTorch's RMSprop; that has no max, and where all gradients
+ * are alike the root of what rounding left. means, velocities NULL: without. */
+void kernel_rmsprop(float *weights, float *squares, float *means, float *velocities,
+                    const float *grads, size_t count, const struct kernel_update *u);
+
+/* LAMB (You et al., Large Batch Optimization for Deep Learning, ICLR 2020, algorithm 2), of one
+ * parameter: g = grads[i] * scale, clipped; m and v as kernel_adam;
+ *     r = m m_scale / (sqrt(v) root_scale + epsilon) + decay w; w -= lr |w| / |r| r
+ * with the factor 1 where |w| or |r| is 0. Norms are sums of squares in the order of
+ * kernel_sum_squares. partial: kernel_lamb_room(count) doubles; overwritten. */
+void kernel_lamb(float *weights, float *m, float *v, const float *grads, size_t count,
+                 const struct kernel_update *u, double *partial, int threads);
+size_t kernel_lamb_room(size_t count);
 
 /* ---- batch normalisation on blocked layouts ---- */
 

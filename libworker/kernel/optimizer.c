@@ -1,21 +1,8 @@
-/* optimizer.c - SGD, momentum, Adam and AdamW: one pass over flat buffers
+/* optimizer.c - SGD, momentum, Adam, AdamW and RMSprop: one pass over flat buffers
  *
  * Without weight decay its product is left out: 0 * w is no 0 where w is infinite, and a sum with
  * it may turn the sign of a zero. */
-#include "libworker/kernel/inline.h"
-#include "libworker/kernel/kernel.h"
-
-#include <math.h>
-
-/* A NaN stays one: a comparison with it is false. */
-INLINE float gradient(float grad, float weight, const struct kernel_update *u, int has_decay)
-{
-    const float most = u->clip > 0.0F ? u->clip : INFINITY;
-    float g = grad * u->scale;
-    g = g > most ? most : g;
-    g = g < -most ? -most : g;
-    return has_decay ? g + u->decay * weight : g;
-}
+#include "libworker/kernel/gradient.h"
 
 INLINE void sgd(float *weights, const float *grads, size_t count, const struct kernel_update update,
                 int has_decay)
@@ -98,5 +85,59 @@ void kernel_adamw(float *weights, float *m, float *v, const float *grads, size_t
         adam(weights, m, v, grads, count, *u, 0, 1);
     } else {
         adam(weights, m, v, grads, count, *u, 1, 1);
+    }
+}
+
+INLINE void rmsprop(float *weights, float *squares, float *means, float *velocities,
+                    const float *grads, size_t count, const struct kernel_update update,
+                    int has_decay, int is_centered, int has_momentum)
+{
+    const float rest = 1.0F - update.alpha;
+#pragma omp simd
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient(grads[i], weights[i], &update, has_decay);
+        float s = update.alpha * squares[i] + rest * (g * g);
+        float around = s;
+        squares[i] = s;
+        if (is_centered) {
+            float a = update.alpha * means[i] + rest * g;
+            means[i] = a;
+            around = s - a * a;
+            around = around < 0.0F ? 0.0F : around;
+        }
+        float change = g / (sqrtf(around) + update.epsilon);
+        if (has_momentum) {
+            change = update.momentum * velocities[i] + change;
+            velocities[i] = change;
+        }
+        weights[i] -= update.lr * change;
+    }
+}
+
+INLINE void rmsprop_decayed(float *weights, float *squares, float *means, float *velocities,
+                            const float *grads, size_t count, const struct kernel_update *u,
+                            int is_centered, int has_momentum)
+{
+    if (u->decay == 0.0F) {
+        rmsprop(weights, squares, means, velocities, grads, count, *u, 0, is_centered,
+                has_momentum);
+    } else {
+        rmsprop(weights, squares, means, velocities, grads, count, *u, 1, is_centered,
+                has_momentum);
+    }
+}
+
+KERNEL_CLONES
+void kernel_rmsprop(float *weights, float *squares, float *means, float *velocities,
+                    const float *grads, size_t count, const struct kernel_update *u)
+{
+    if (means != NULL && velocities != NULL) {
+        rmsprop_decayed(weights, squares, means, velocities, grads, count, u, 1, 1);
+    } else if (means != NULL) {
+        rmsprop_decayed(weights, squares, means, NULL, grads, count, u, 1, 0);
+    } else if (velocities != NULL) {
+        rmsprop_decayed(weights, squares, NULL, velocities, grads, count, u, 0, 1);
+    } else {
+        rmsprop_decayed(weights, squares, NULL, NULL, grads, count, u, 0, 0);
     }
 }

@@ -3,8 +3,7 @@
  * Squares of floats are exact in double. 16 lanes sum up a piece, a tree sums up the lanes, and the
  * pieces follow each other: no thread decides where a sum begins. */
 #include "libworker/kernel/kernel.h"
-
-enum { LANES = 16 };
+#include "libworker/kernel/lanes.h"
 
 size_t kernel_sum_squares_room(size_t count)
 {
@@ -25,12 +24,7 @@ static double of_piece(const float *x, size_t count)
     for (int k = 0; at < count; at++, k++) {
         lanes[k] += (double)x[at] * (double)x[at];
     }
-    for (int half = LANES / 2; half > 0; half /= 2) {
-        for (int k = 0; k < half; k++) {
-            lanes[k] += lanes[k + half];
-        }
-    }
-    return lanes[0];
+    return lanes_sum(lanes);
 }
 
 struct pass {

@@ -75,7 +75,9 @@ struct field {
 };
 
 struct field_table {
-    const struct field *rows; /* a section stands before its keys, an enum before rows with it */
+    /* a section stands before its keys, an enum before rows with it; a key may have several rows
+     * that differ in when_mask: where its default does */
+    const struct field *rows;
     size_t n;
     const char *of; /* "a job": what these are keys of */
 };

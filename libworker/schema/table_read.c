@@ -138,7 +138,11 @@ static int bind_map(struct binding *b, const char *section, const struct tree_no
         if (is_null && (is_optional || row->type == FIELD_SECTION)) {
             return fail_empty(b, row, item->value);
         }
-        b->node[i] = item->value;
+        for (size_t same = i; same < b->table->n; same++) {
+            if (strcmp(b->table->rows[same].key, key) == 0) {
+                b->node[same] = item->value;
+            }
+        }
         if (row->type == FIELD_SECTION) {
             if (item->value->kind != TREE_MAP) {
                 return tree_fail(item->value, b->err, "%s must be a section of keys: %s", key,
@@ -205,6 +209,17 @@ static int fail_not_applicable(const struct binding *b, const struct field *row,
     return MS_E_INVALID;
 }
 
+/* It may have another row for what base holds. */
+static int has_row(const struct binding *b, const char *key, const void *base)
+{
+    size_t i = 0;
+    while (i < b->table->n &&
+           (strcmp(b->table->rows[i].key, key) != 0 || !field_applies(&b->table->rows[i], base))) {
+        i++;
+    }
+    return i < b->table->n;
+}
+
 static int read_row(const struct binding *b, const struct tree_node *root, size_t i, void *base)
 {
     const struct field *row = &b->table->rows[i];
@@ -215,7 +230,8 @@ static int read_row(const struct binding *b, const struct tree_node *root, size_
         return MS_OK;
     }
     if (!field_applies(row, base)) {
-        return node == NULL ? MS_OK : fail_not_applicable(b, row, node, base);
+        return node == NULL || has_row(b, row->key, base) ? MS_OK
+                                                          : fail_not_applicable(b, row, node, base);
     }
     if (node == NULL && (row->flags & FIELD_REQUIRED) != 0) {
         char legal[200];

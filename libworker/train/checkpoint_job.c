@@ -117,18 +117,30 @@ static int go_into_list(struct difference *d)
     return 1;
 }
 
+static int go_into_key(struct difference *d, const char *key)
+{
+    char full[sizeof(d->key)];
+    const json_t *a = json_object_get(d->there, key);
+    const json_t *b = json_object_get(d->here, key);
+    if (json_equal(a, b) || (a == NULL && b == NULL)) {
+        return 0;
+    }
+    snprintf(full, sizeof(full), "%.90s.%.30s", d->key, key);
+    note(d, full, a, b);
+    return 1;
+}
+
+/* The kind first: other keys, and their defaults, follow from it. */
 static int go_into_object(struct difference *d, json_t *keys_of)
 {
     const char *key = NULL;
     json_t *unused = NULL;
+    if (go_into_key(d, "kind")) {
+        return 1;
+    }
     json_object_foreach(keys_of, key, unused)
     {
-        char full[sizeof(d->key)];
-        const json_t *a = json_object_get(d->there, key);
-        const json_t *b = json_object_get(d->here, key);
-        if (!json_equal(a, b)) {
-            snprintf(full, sizeof(full), "%.90s.%.30s", d->key, key);
-            note(d, full, a, b);
+        if (go_into_key(d, key)) {
             return 1;
         }
     }

@@ -1,4 +1,4 @@
-/* optimizer.c - SGD, Momentum, Adam, AdamW over the flat buffers of a plan */
+/* optimizer.c - SGD, Momentum, Adam, AdamW, RMSprop, LAMB over the flat buffers of a plan */
 #include "libworker/train/optimizer.h"
 
 #include "libworker/kernel/kernel.h"
@@ -67,27 +67,78 @@ static void apply_adamw(const struct job_optimizer *o, uint64_t step, float scal
     kernel_adamw(r->weights, r->slots[0], r->slots[1], r->grads, r->count, &update);
 }
 
+/* Slots of rmsprop, of which a job may have the first alone. */
+enum { SQUARES, MEANS, VELOCITIES };
+
+static int has_rmsprop_slot(const struct job_optimizer *o, int slot)
+{
+    return slot == SQUARES || (slot == MEANS ? o->centered : o->momentum > 0);
+}
+
+static void apply_rmsprop(const struct job_optimizer *o, uint64_t step, float scale,
+                          const struct optimizer_range *r)
+{
+    float *slots[OPTIMIZER_SLOTS_MAX] = {NULL};
+    const struct kernel_update update = {.scale = scale,
+                                         .clip = (float)o->clip_value,
+                                         .lr = (float)o->learning_rate,
+                                         .decay = r->weight_decay,
+                                         .alpha = (float)o->alpha,
+                                         .momentum = (float)o->momentum,
+                                         .epsilon = (float)fmax(o->epsilon, (double)FLT_MIN)};
+    (void)step;
+    for (int s = SQUARES, i = 0; s <= VELOCITIES; s++) {
+        slots[s] = has_rmsprop_slot(o, s) ? r->slots[i++] : NULL;
+    }
+    kernel_rmsprop(r->weights, slots[SQUARES], slots[MEANS], slots[VELOCITIES], r->grads, r->count,
+                   &update);
+}
+
+static void apply_lamb(const struct job_optimizer *o, uint64_t step, float scale,
+                       const struct optimizer_range *r, int threads)
+{
+    const struct kernel_update update = {
+        .scale = scale,
+        .clip = (float)o->clip_value,
+        .lr = (float)o->learning_rate,
+        .decay = r->weight_decay,
+        .beta1 = (float)o->beta1,
+        .beta2 = (float)o->beta2,
+        .epsilon = (float)fmax(o->epsilon, (double)FLT_MIN),
+        .m_scale = (float)(1.0 / (1.0 - ms_exact_power(o->beta1, step))),
+        .root_scale = (float)(1.0 / sqrt(1.0 - ms_exact_power(o->beta2, step)))};
+    kernel_lamb(r->weights, r->slots[0], r->slots[1], r->grads, r->count, &update, r->scratch,
+                threads);
+}
+
 static const struct {
     const char *name;
-    int n_slots;
     const char *slot_names[OPTIMIZER_SLOTS_MAX];
+    int (*has_slot)(const struct job_optimizer *o, int slot); /* NULL: each that has a name */
 } kinds[] = {
-    [JOB_SGD] = {"sgd", 0, {"", ""}},
-    [JOB_MOMENTUM] = {"momentum", 1, {"moments", ""}},
-    [JOB_ADAM] = {"adam", 2, {"moment1", "moment2"}},
-    [JOB_ADAMW] = {"adamw", 2, {"moment1", "moment2"}},
+    [JOB_SGD] = {"sgd", {"", "", ""}, NULL},
+    [JOB_MOMENTUM] = {"momentum", {"moments", "", ""}, NULL},
+    [JOB_ADAM] = {"adam", {"moment1", "moment2", ""}, NULL},
+    [JOB_ADAMW] = {"adamw", {"moment1", "moment2", ""}, NULL},
+    [JOB_RMSPROP] = {"rmsprop", {"mean_square", "mean_gradient", "moments"}, has_rmsprop_slot},
+    [JOB_LAMB] = {"lamb", {"moment1", "moment2", ""}, NULL},
 };
 
+/* Of one of two kinds. */
 static const struct row {
     enum job_optimizer_kind kind;
     enum ms_dtype weights, grads;
     void (*apply)(const struct job_optimizer *o, uint64_t step, float scale,
-                  const struct optimizer_range *range);
+                  const struct optimizer_range *range); /* to any piece of a range */
+    void (*apply_whole)(const struct job_optimizer *o, uint64_t step, float scale,
+                        const struct optimizer_range *range, int threads);
 } rows[] = {
-    {JOB_SGD, MS_F32, MS_F32, apply_sgd},
-    {JOB_MOMENTUM, MS_F32, MS_F32, apply_momentum},
-    {JOB_ADAM, MS_F32, MS_F32, apply_adam},
-    {JOB_ADAMW, MS_F32, MS_F32, apply_adamw},
+    {JOB_SGD, MS_F32, MS_F32, apply_sgd, NULL},
+    {JOB_MOMENTUM, MS_F32, MS_F32, apply_momentum, NULL},
+    {JOB_ADAM, MS_F32, MS_F32, apply_adam, NULL},
+    {JOB_ADAMW, MS_F32, MS_F32, apply_adamw, NULL},
+    {JOB_RMSPROP, MS_F32, MS_F32, apply_rmsprop, NULL},
+    {JOB_LAMB, MS_F32, MS_F32, NULL, apply_lamb},
 };
 
 /* NULL: there is none. */
@@ -113,14 +164,43 @@ int optimizer_check(const struct job_optimizer *optimizer, enum ms_dtype weights
                          kinds[optimizer->kind].name, ms_dtype_name(weights), ms_dtype_name(grads));
 }
 
+/* The slot of the kind's that is the job's i-th; OPTIMIZER_SLOTS_MAX: it has not so many. */
+static int find_slot(const struct job_optimizer *o, int i)
+{
+    int s = 0;
+    for (; s < OPTIMIZER_SLOTS_MAX; s++) {
+        const int has = kinds[o->kind].slot_names[s][0] != '\0' &&
+                        (kinds[o->kind].has_slot == NULL || kinds[o->kind].has_slot(o, s));
+        if (has && i-- == 0) {
+            break;
+        }
+    }
+    return s;
+}
+
 int optimizer_slots(const struct job_optimizer *optimizer)
 {
-    return kinds[optimizer->kind].n_slots;
+    int n = 0;
+    while (n < OPTIMIZER_SLOTS_MAX && find_slot(optimizer, n) < OPTIMIZER_SLOTS_MAX) {
+        n++;
+    }
+    return n;
 }
 
 const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot)
 {
-    return slot >= 0 && slot < OPTIMIZER_SLOTS_MAX ? kinds[optimizer->kind].slot_names[slot] : "";
+    const int s = slot >= 0 ? find_slot(optimizer, slot) : OPTIMIZER_SLOTS_MAX;
+    return s < OPTIMIZER_SLOTS_MAX ? kinds[optimizer->kind].slot_names[s] : "";
+}
+
+int optimizer_is_single(const struct job_optimizer *optimizer)
+{
+    return optimizer->kind == JOB_LAMB;
+}
+
+size_t optimizer_scratch(const struct job_optimizer *optimizer, size_t count)
+{
+    return optimizer->kind == JOB_LAMB ? kernel_lamb_room(count) : 0;
 }
 
 const char *optimizer_slot_of(const char *name)
@@ -128,7 +208,7 @@ const char *optimizer_slot_of(const char *name)
     const char *dot = strchr(name, '.');
     const size_t n = dot != NULL ? (size_t)(dot - name) : 0;
     for (size_t i = 0; n > 0 && i < MS_ARRAY_SIZE(kinds); i++) {
-        for (int s = 0; s < kinds[i].n_slots; s++) {
+        for (int s = 0; s < OPTIMIZER_SLOTS_MAX; s++) {
             const char *slot = kinds[i].slot_names[s];
             if (strlen(slot) == n && strncmp(name, slot, n) == 0) {
                 return dot + 1;
@@ -152,6 +232,7 @@ struct pass {
     const struct optimizer_range *range;
     uint64_t step;
     float scale;
+    int n_slots;
 };
 
 static void apply_piece(const void *arg, size_t at, size_t count)
@@ -162,7 +243,7 @@ static void apply_piece(const void *arg, size_t at, size_t count)
     piece.weights = (char *)piece.weights + weights_at;
     piece.grads = (const char *)piece.grads + ms_dtype_size(pass->row->grads, at);
     piece.count = count;
-    for (int s = 0; s < kinds[pass->optimizer->kind].n_slots; s++) {
+    for (int s = 0; s < pass->n_slots; s++) {
         piece.slots[s] = (char *)piece.slots[s] + weights_at;
     }
     pass->row->apply(pass->optimizer, pass->step, pass->scale, &piece);
@@ -173,6 +254,10 @@ void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float
 {
     const struct row *row = find_row(optimizer->kind, range->weights_dtype, range->grads_dtype);
     assert(row != NULL);
-    const struct pass pass = {row, optimizer, range, step, scale};
+    if (row->apply_whole != NULL) {
+        row->apply_whole(optimizer, step, scale, range, threads);
+        return;
+    }
+    const struct pass pass = {row, optimizer, range, step, scale, optimizer_slots(optimizer)};
     kernel_in_pieces(range->count, apply_piece, &pass, threads);
 }

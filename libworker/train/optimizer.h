@@ -1,4 +1,4 @@
-/* optimizer.h - SGD, Momentum, Adam, AdamW over the flat buffers of a plan
+/* optimizer.h - SGD, Momentum, Adam, AdamW, RMSprop, LAMB over the flat buffers of a plan
  *
  * One pass over ranges of weights, slots and summed gradients; communicates nothing and cannot fail
  * half-way. Formulas: kernel/kernel.h. */
@@ -11,12 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { OPTIMIZER_SLOTS_MAX = 2 };
+enum { OPTIMIZER_SLOTS_MAX = 3 };
 
 /* Buffers as large as the weights that the optimizer keeps between steps. */
 int optimizer_slots(const struct job_optimizer *optimizer);
 /* Name of slot i as files show it ("moments", "moment1"); "" beyond. */
 const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot);
+
+/* Does each parameter have to be a range of its own? */
+int optimizer_is_single(const struct job_optimizer *optimizer);
+/* Doubles of scratch that a range of so many elements needs; 0: none. */
+size_t optimizer_scratch(const struct job_optimizer *optimizer, size_t count);
 
 /* Of a name in a checkpoint, "moment1.fc.weight", what is behind that of a slot of any optimizer;
  * NULL: it is none. */
@@ -33,9 +38,10 @@ struct optimizer_range {
     void *slots[OPTIMIZER_SLOTS_MAX]; /* of weights_dtype */
     const void *grads;                /* sums over ranks */
     size_t count;
-    /* times the weight, added to its gradient (adamw: to its step, times the learning rate); 0:
-     * none, to the bit */
+    /* times the weight, added to its gradient (adamw and lamb: to its step, times the learning
+     * rate); 0: none, to the bit */
     float weight_decay;
+    double *scratch; /* as much as optimizer_scratch says; overwritten */
 };
 
 /* The scale with which the gradients of all ranges together are no longer than clip_norm allows;

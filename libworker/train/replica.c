@@ -23,7 +23,11 @@ static size_t mirrors_bytes(const struct replica *replica)
 
 static size_t partial_bytes(const struct replica *replica)
 {
-    return kernel_sum_squares_room(replica->sizes.weights) * sizeof(double);
+    const struct job_optimizer *optimizer = &replica->job->optimizer;
+    const size_t count = replica->sizes.weights;
+    const size_t own = optimizer_scratch(optimizer, count);
+    const size_t clip = optimizer->clip_norm > 0 ? kernel_sum_squares_room(count) : 0;
+    return (own > clip ? own : clip) * sizeof(double);
 }
 
 /* Of gradients and statistics that wait for the next batch of their step. */
@@ -157,9 +161,10 @@ static int make_plans(struct replica *replica, struct ms_err *err)
     for (int i = 0; i < PLAN_USES && rc == 0; i++) {
         rc = replica->uses[i].graph != NULL ? make_plan(replica, (enum plan_use)i, err) : 0;
     }
-    rc = rc < 0 ? rc
-                : pieces_create(replica->job, replica->spec, replica->sizes.stats, 0,
-                                &replica->pieces, err);
+    rc = rc < 0
+             ? rc
+             : pieces_create(replica->job, replica->spec, replica->sizes.stats,
+                             optimizer_is_single(&replica->job->optimizer), &replica->pieces, err);
     rc = rc < 0 ? rc
                 : optimizer_check(&replica->job->optimizer, replica->sizes.weights_dtype,
                                   replica->sizes.exchange_dtype, err);
@@ -391,7 +396,7 @@ int replica_allocate(struct replica *replica, struct ms_err *err)
         rc = memory_alloc(weights_bytes(replica), optimizer_slot_name(&replica->job->optimizer, i),
                           &replica->slots[i], err);
     }
-    if (rc == 0 && replica->job->optimizer.clip_norm > 0) {
+    if (rc == 0 && partial_bytes(replica) > 0) {
         rc = memory_alloc(partial_bytes(replica), "sums of gradients", &replica->partial, err);
     }
     if (rc == 0 && sums_bytes(replica) > 0) {

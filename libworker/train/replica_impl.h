@@ -27,7 +27,7 @@ struct replica {
     void *slots[OPTIMIZER_SLOTS_MAX]; /* of the weights' type */
     void *exchange;                   /* bound; of comm */
     void *sums;                       /* like it, of the batches of a step before the last one */
-    void *partial; /* sums of kernel_sum_squares; NULL: nothing is clipped by them */
+    void *partial; /* sums of parts, of gradients for their length or of an optimizer; NULL: none */
     void *moving;
 };
 

@@ -135,6 +135,7 @@ static void update(struct replica *replica, const struct job_optimizer *optimize
         .weights = (char *)replica->weights + bytes_at,
         .grads = sums_of(replica, piece, results),
         .count = piece->count,
+        .scratch = replica->partial,
         .weight_decay = (float)(has_decay ? group->weight_decay : optimizer->weight_decay)};
     for (int s = 0; s < replica->n_slots; s++) {
         range.slots[s] = (char *)replica->slots[s] + bytes_at;

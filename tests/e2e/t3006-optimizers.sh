@@ -70,6 +70,14 @@ ok "groups: with another one, too" refuses 'optimizer.groups[1].match[0]: "conv1
 ok "groups: a pattern of no parameter is refused" says "'conv9.*' matches no parameter of network cifar_small; nearest: conv" \
     "$MSCTL" run --run-dir "$T/refused" --set "${groups/conv1/conv9}" "$T/job.yaml"
 
+# ---- kinds
+goes_on rmsprop --set 'optimizer={kind: rmsprop, learning_rate: 0.001, momentum: 0.9, centered: true}'
+lamb=(--set 'optimizer={kind: lamb, learning_rate: 0.01, weight_decay: 0.01, clip_norm: 1}')
+goes_on lamb "${lamb[@]}"
+loses lamb "${lamb[@]}"
+ok "lamb: its checkpoints are none of adamw" refuses 'optimizer.kind: "lamb", and this one has "adamw"' lamb-half \
+    "${lamb[@]}" --set optimizer.kind=adamw
+
 # ---- steps of several batches: of 80 samples a worker eight steps of three times 3, and one of 3, 3 and 2
 several=(--set batch_size=3 --set accumulate=3)
 goes_on several "${several[@]}"

@@ -12,7 +12,7 @@ struct course { /* of a training that nothing befell */
     char evaluations[2][1024];
 };
 
-static char optimizer[64];
+static char optimizer[96];
 static const char *network; /* "": one dense layer on numbers */
 static const char *counts;  /* metrics of evaluations; "": none */
 static int64_t saves_every; /* steps; 0: no checkpoints */
@@ -296,6 +296,16 @@ START_TEST(newcomer_gets_both_slots_of_adam)
 END_TEST
 
 /* lenet5 has layouts that pad: equal digests say that padding is the same on all ranks. */
+START_TEST(newcomer_gets_all_slots_of_rmsprop_and_the_lengths_of_lamb)
+{
+    snprintf(optimizer, sizeof(optimizer),
+             "optimizer={kind: rmsprop, learning_rate: 0.01, momentum: 0.9, centered: true}");
+    kill_each(2, 0);
+    snprintf(optimizer, sizeof(optimizer), "optimizer={kind: lamb, learning_rate: 0.01}");
+    kill_each(3, 1);
+}
+END_TEST
+
 START_TEST(newcomer_gets_moving_statistics_and_weights_with_padding)
 {
     static const char *const networks[] = {"cifar_small", "lenet5"};
@@ -800,6 +810,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, newcomer_takes_the_place_of_a_rank_that_was_killed);
     tcase_add_test(tc, newcomer_gets_both_slots_of_adam);
+    tcase_add_test(tc, newcomer_gets_all_slots_of_rmsprop_and_the_lengths_of_lamb);
     tcase_add_test(tc, newcomer_gets_moving_statistics_and_weights_with_padding);
     tcase_add_loop_test(tc, step_of_several_batches_begins_anew_with_its_first, 0, 2);
     tcase_add_test(tc, newcomer_comes_where_ranks_are_of_several_hosts);

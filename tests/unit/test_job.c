@@ -216,8 +216,20 @@ START_TEST(defaults_of_an_optimizer_and_its_schedule_are_filled_in)
     ck_assert_double_eq(job.optimizer.beta2, 0.999);
     ck_assert_double_eq(job.optimizer.weight_decay, 0);
     ck_assert_int_eq(job.optimizer.has_schedule, 0);
+    ck_ms_ok(parse_set(minimal, "optimizer.kind=rmsprop", &job, err));
+    ck_assert_double_eq(job.optimizer.alpha, 0.99);
+    ck_assert_double_eq(job.optimizer.epsilon, 1e-8);
+    ck_assert_double_eq(job.optimizer.momentum, 0); /* another default than that of momentum */
+    ck_assert_int_eq(job.optimizer.centered, 0);
+    ck_ms_ok(parse_set(minimal, "optimizer={kind: rmsprop, learning_rate: 1, momentum: 0.5}", &job,
+                       err));
+    ck_assert_double_eq(job.optimizer.momentum, 0.5);
+    ck_ms_ok(parse_set(minimal, "optimizer.kind=lamb", &job, err));
+    ck_assert_double_eq(job.optimizer.epsilon, 1e-6);
+    ck_assert_double_eq(job.optimizer.beta1, 0.9);
     ck_ms_ok(parse_set(with_images, "optimizer.schedule={kind: cosine}", &job, err));
     ck_assert_int_eq(job.optimizer.nesterov, 0);
+    ck_assert_double_eq(job.optimizer.momentum, 0.9);
     ck_assert_int_eq(job.optimizer.has_schedule, 1);
     const struct job_schedule *schedule = &job.optimizer.schedule;
     ck_assert_int_eq(schedule->kind, JOB_COSINE);
@@ -435,6 +447,9 @@ END_TEST
 static const char *const optimizers[] = {
     "{kind: momentum, learning_rate: 0.1, nesterov: true, weight_decay: 1e-4}",
     "{kind: sgd, learning_rate: 0.1, weight_decay: -0.0}",
+    "{kind: rmsprop, learning_rate: 0.1}",
+    "{kind: rmsprop, learning_rate: 0.1, alpha: 0, momentum: 0.5, centered: true, epsilon: 1}",
+    "{kind: lamb, learning_rate: 0.1, beta1: 0.8, weight_decay: 0.01}",
     "{kind: adamw, learning_rate: 0.1, weight_decay: 0.01, schedule: {kind: constant}}",
     "{kind: sgd, learning_rate: 0.1, schedule: {kind: step, by: epoch, step_size: 30}}",
     "{kind: sgd, learning_rate: 0.1, schedule: {kind: multi_step, by: step, milestones: [5]}}",
@@ -781,6 +796,9 @@ static const struct {
     {"clip_norm: 1, clip_value: 1",
      "optimizer.clip_value has no meaning with optimizer.clip_norm: gradients are clipped in one"},
     {"clip_norm: -1", "optimizer.clip_norm: '-1' is out of range; give a number from 0 to 100000"},
+    {"alpha: 0.9", "optimizer.alpha has no meaning with optimizer.kind: momentum; leave it out"},
+    {"momentum: 0.9, kind: sgd", "optimizer.momentum has no meaning with optimizer.kind: sgd"},
+    {"epsilon: 1, kind: sgd", "optimizer.epsilon has no meaning with optimizer.kind: sgd"},
     {"nesterov: true, kind: sgd", "optimizer.nesterov has no meaning with optimizer.kind: sgd"},
     {"nesterov: true, momentum: 0",
      "job.yaml:6:59: optimizer.nesterov: true wants a momentum above 0; give optimizer.momentum"},

@@ -417,6 +417,33 @@ START_TEST(optimizers_with_decay_have_the_same_bits_everywhere)
 }
 END_TEST
 
+START_TEST(rmsprop_and_lamb_have_the_same_bits_everywhere)
+{
+    uint64_t hash = 0;
+    static double partial[2 * (COUNT / KERNEL_PIECE + 1)];
+    const struct kernel_update u = {.scale = 0.125F,
+                                    .lr = 0.001F,
+                                    .decay = 0.02F,
+                                    .alpha = 0.9F,
+                                    .momentum = 0.9F,
+                                    .beta1 = 0.9F,
+                                    .beta2 = 0.999F,
+                                    .epsilon = 1e-3F,
+                                    .m_scale = 10,
+                                    .root_scale = 30};
+    for (size_t i = 0; i < COUNT; i++) {
+        d[i] = d[i] * d[i]; /* no root of what is below 0 */
+    }
+    kernel_rmsprop(a, d, NULL, c, b, COUNT, &u);
+    hash = digest(digest(digest(hash, a, sizeof(a)), c, sizeof(c)), d, sizeof(d));
+    kernel_rmsprop(a, d, c, NULL, b, COUNT, &u);
+    hash = digest(digest(digest(hash, a, sizeof(a)), c, sizeof(c)), d, sizeof(d));
+    kernel_lamb(a, c, d, b, COUNT, &u, partial, 1);
+    hash = digest(digest(digest(hash, a, sizeof(a)), c, sizeof(c)), d, sizeof(d));
+    ck_digest(hash, 0x037fb6a87226cb4b);
+}
+END_TEST
+
 START_TEST(losses_have_the_same_bits_everywhere)
 {
     int32_t labels[CHANNELS];
@@ -558,6 +585,7 @@ int main(void)
     tcase_add_test(tc, sums_have_the_same_bits_everywhere);
     tcase_add_test(tc, optimizers_have_the_same_bits_everywhere);
     tcase_add_test(tc, optimizers_with_decay_have_the_same_bits_everywhere);
+    tcase_add_test(tc, rmsprop_and_lamb_have_the_same_bits_everywhere);
     tcase_add_test(tc, losses_have_the_same_bits_everywhere);
     tcase_add_test(tc, cross_entropy_has_the_bits_of_the_serial_algorithm);
     tcase_add_loop_test(tc, lanes_have_the_bits_of_exact_exp_and_log, 0, EXACT_LANES_FUSED_512 + 1);

@@ -194,10 +194,123 @@ START_TEST(adamw_without_decay_is_adam_to_the_bit)
 }
 END_TEST
 
+/* With and without decay, means and velocities; what is not asked for is not touched. */
+START_TEST(rmsprop_divides_by_the_root_of_the_mean_square)
+{
+    static float a[COUNT + 1];
+    const int is_centered = _i / 2 % 2;
+    const int has_momentum = _i / 4;
+    const struct kernel_update u = {.scale = 0.125F,
+                                    .lr = 0.01F,
+                                    .decay = _i % 2 == 1 ? 0.05F : 0.0F,
+                                    .alpha = 0.9F,
+                                    .momentum = 0.8F,
+                                    .epsilon = 1e-3F};
+    double da[COUNT] = {0};
+    memset(a, 0, sizeof(a));
+    for (int step = 0; step < 3; step++) {
+        kernel_rmsprop(w, v, is_centered ? a : NULL, has_momentum ? m : NULL, g, COUNT, &u);
+        for (int i = 0; i < COUNT; i++) {
+            const double grad = (double)g[i] * 0.125 + (double)u.decay * dw[i];
+            dv[i] = (double)u.alpha * dv[i] + (1 - (double)u.alpha) * grad * grad;
+            da[i] = (double)u.alpha * da[i] + (1 - (double)u.alpha) * grad;
+            const double around = is_centered ? fmax(dv[i] - da[i] * da[i], 0) : dv[i];
+            const double change = grad / (sqrt(around) + (double)u.epsilon);
+            dm[i] = has_momentum ? (double)u.momentum * dm[i] + change : dm[i];
+            dw[i] -= (double)u.lr * (has_momentum ? dm[i] : change);
+        }
+    }
+    ck_close(w, dw);
+    ck_close(v, dv);
+    ck_close(m, dm);
+    ck_assert(is_centered || a[0] == 0.0F);
+    ck_assert_float_eq(a[COUNT], 0);
+}
+END_TEST
+
+/* Whose mean square is, but for rounding, the square of its mean. */
+START_TEST(rmsprop_of_a_gradient_that_never_changes_stays_a_number)
+{
+    float weight[] = {1, 1, 1};
+    float square[3] = {0}, mean[3] = {0};
+    const float grads[] = {0.3F, 1e-3F, 7.7F};
+    const struct kernel_update u = {.scale = 1, .lr = 1e-6F, .alpha = 0.5F, .epsilon = 1e-2F};
+    for (int step = 0; step < 200; step++) {
+        kernel_rmsprop(weight, square, mean, NULL, grads, 3, &u);
+    }
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(isfinite(weight[i]) && weight[i] < 1, "[%d] %g", i, (double)weight[i]);
+    }
+}
+END_TEST
+
+/* The lengths are those of all elements, over several pieces. */
+START_TEST(lamb_makes_its_step_as_long_as_the_weights_are)
+{
+    enum { MANY = 2 * KERNEL_PIECE + 77 };
+    static float weights[2][MANY], m1[2][MANY], m2[2][MANY], grads[MANY];
+    static double want[MANY], change[MANY];
+    static double partial[6];
+    struct kernel_update u = adam_update(1);
+    u.lr = 0.01F;
+    u.decay = _i == 1 ? 0.1F : 0.0F;
+    u.m_scale = 10;
+    u.root_scale = 31.6F;
+    double length = 0;
+    double way = 0;
+    ck_assert_uint_eq(kernel_lamb_room(MANY), 6);
+    for (uint64_t i = 0; i < MANY; i++) {
+        weights[0][i] = weights[1][i] = (float)(2 * ms_rng_unit(1, i) - 1);
+        m1[0][i] = m1[1][i] = (float)(2 * ms_rng_unit(2, i) - 1);
+        m2[0][i] = m2[1][i] = (float)ms_rng_unit(3, i);
+        grads[i] = (float)(2 * ms_rng_unit(4, i) - 1) * 8;
+        const double grad = (double)grads[i] * 0.125;
+        const double a = 0.9 * (double)m1[0][i] + 0.1 * grad;
+        const double b = 0.999 * (double)m2[0][i] + 0.001 * grad * grad;
+        want[i] = (double)weights[0][i];
+        change[i] = a * 10 / (sqrt(b) * 31.6 + 1e-8) + (double)u.decay * want[i];
+        length += want[i] * want[i];
+        way += change[i] * change[i];
+    }
+
+    kernel_lamb(weights[0], m1[0], m2[0], grads, MANY, &u, partial, 3);
+    kernel_lamb(weights[1], m1[1], m2[1], grads, MANY, &u, partial, 1);
+
+    for (int i = 0; i < MANY; i++) {
+        want[i] -= 0.01 * sqrt(length / way) * change[i];
+        ck_assert_double_eq_tol((double)weights[0][i], want[i], 2e-6 * (1 + fabs(want[i])));
+    }
+    ck_assert_mem_eq(weights[0], weights[1], sizeof(weights[0]));
+    ck_assert_mem_eq(m2[0], m2[1], sizeof(m2[0]));
+}
+END_TEST
+
+START_TEST(lamb_without_a_length_has_the_rate_itself)
+{
+    float weights[2] = {0, 0};
+    float m1[2] = {0}, m2[2] = {0};
+    const float grads[2] = {1, -1};
+    double partial[2];
+    const struct kernel_update u = {.scale = 1,
+                                    .lr = 0.5F,
+                                    .beta1 = 0.5F,
+                                    .beta2 = 0.75F,
+                                    .epsilon = 1e-8F,
+                                    .m_scale = 2,
+                                    .root_scale = 2};
+    kernel_lamb(weights, m1, m2, grads, 2, &u, partial, 1);
+    ck_assert_float_eq_tol(weights[0], -0.5F, 1e-6F);
+    ck_assert_float_eq_tol(weights[1], 0.5F, 1e-6F);
+    weights[0] = NAN;
+    kernel_lamb(weights, m1, m2, grads, 2, &u, partial, 1);
+    ck_assert(isnan(weights[0])); /* the loss says it */
+}
+END_TEST
+
 /* Padding of kernel layouts: zero weight, zero gradient, zero slots. */
 START_TEST(zero_stays_zero)
 {
-    static float zero[64], slot1[64], slot2[64], none[64];
+    static float zero[64], slot1[64], slot2[64], none[128];
     struct kernel_update update = momentum_update;
     struct kernel_update adam = adam_update(1);
     update.decay = adam.decay = _i == 0 ? 0.0F : 0.01F;
@@ -207,6 +320,12 @@ START_TEST(zero_stays_zero)
     kernel_adamw(zero, slot1, slot2, none, 64, &adam);
     update.nesterov = 1;
     kernel_momentum(zero, slot1, none, 64, &update);
+    adam.alpha = 0.9F;
+    adam.m_scale = adam.root_scale = 10;
+    kernel_rmsprop(zero, slot1, slot2, none + 64, none, 64, &adam);
+    kernel_rmsprop(zero, slot1, NULL, NULL, none, 64, &adam);
+    double partial[2];
+    kernel_lamb(zero, slot1, slot2, none, 64, &adam, partial, 1);
     for (int i = 0; i < 64; i++) {
         ck_assert(zero[i] == 0.0F && slot1[i] == 0.0F && slot2[i] == 0.0F);
     }
@@ -307,6 +426,10 @@ int main(void)
     tcase_add_loop_test(tc, nesterov_looks_one_velocity_ahead, 0, 2);
     tcase_add_test(tc, adamw_takes_its_decay_from_the_weight_alone);
     tcase_add_test(tc, adamw_without_decay_is_adam_to_the_bit);
+    tcase_add_loop_test(tc, rmsprop_divides_by_the_root_of_the_mean_square, 0, 8);
+    tcase_add_test(tc, rmsprop_of_a_gradient_that_never_changes_stays_a_number);
+    tcase_add_loop_test(tc, lamb_makes_its_step_as_long_as_the_weights_are, 0, 2);
+    tcase_add_test(tc, lamb_without_a_length_has_the_rate_itself);
     tcase_add_loop_test(tc, zero_stays_zero, 0, 2);
     tcase_add_test(tc, weight_decay_joins_the_gradient_to_the_bit);
     tcase_add_test(tc, no_weight_decay_leaves_infinity_and_the_sign_of_zero_alone);

@@ -41,8 +41,9 @@ END_TEST
 
 START_TEST(types_without_a_kernel_are_refused)
 {
-    static const struct job_optimizer optimizers[] = {
-        {.kind = JOB_SGD}, {.kind = JOB_MOMENTUM}, {.kind = JOB_ADAM}, {.kind = JOB_ADAMW}};
+    static const struct job_optimizer optimizers[] = {{.kind = JOB_SGD},     {.kind = JOB_MOMENTUM},
+                                                      {.kind = JOB_ADAM},    {.kind = JOB_ADAMW},
+                                                      {.kind = JOB_RMSPROP}, {.kind = JOB_LAMB}};
     for (size_t i = 0; i < MS_ARRAY_SIZE(optimizers); i++) {
         ck_ms_ok(optimizer_check(&optimizers[i], MS_F32, MS_F32, err));
         ck_ms_fails(optimizer_check(&optimizers[i], MS_BF16, MS_F32, err), MS_E_UNSUPPORTED,
@@ -175,6 +176,95 @@ START_TEST(nesterov_is_that_of_PyTorch)
 }
 END_TEST
 
+/* torch.optim.RMSprop(lr=0.01, alpha=0.9, eps=1e-3, ...) of PyTorch 2.15, and LAMB(lr=0.01,
+ * betas=(0.9, 0.999), eps=1e-6) in double, m and v as Adam's:
+ *     r = (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps) + wd * w
+ *     w = w - lr * w.norm() / r.norm() * r
+ * Each three steps from (0.5, -1.25, 2, 0). */
+static const struct {
+    struct job_optimizer optimizer;
+    float decay;
+    int n_slots;
+    const char *slots[3];
+    double want[4];
+} three_steps[] = {
+    {{.kind = JOB_RMSPROP, .epsilon = 1e-3},
+     0,
+     1,
+     {"mean_square", "", ""},
+     {0.485628366, -1.26550674, 1.93460071, -0.0145580517}},
+    {{.kind = JOB_RMSPROP, .epsilon = 1e-3, .momentum = 0.9},
+     0,
+     2,
+     {"mean_square", "moments", ""},
+     {0.422780782, -1.23780537, 1.87101746, -0.0478623807}},
+    {{.kind = JOB_RMSPROP, .epsilon = 1e-3, .centered = 1},
+     0,
+     2,
+     {"mean_square", "mean_gradient", ""},
+     {0.483197838, -1.26511359, 1.92923415, -0.0162558071}},
+    {{.kind = JOB_RMSPROP, .epsilon = 1e-3, .momentum = 0.9, .centered = 1},
+     0.1F,
+     3,
+     {"mean_square", "mean_gradient", "moments"},
+     {0.409384221, -1.2136308, 1.84074497, -0.0522894636}},
+    {{.kind = JOB_LAMB, .epsilon = 1e-6},
+     0,
+     2,
+     {"moment1", "moment2", ""},
+     {0.476237054, -1.25657417, 1.95081238, -0.0125875727}},
+    {{.kind = JOB_LAMB, .epsilon = 1e-6},
+     0.1F,
+     2,
+     {"moment1", "moment2", ""},
+     {0.476315815, -1.25020804, 1.946396, -0.0114531474}},
+};
+
+START_TEST(three_steps_are_those_of_PyTorch)
+{
+    static const float gs[3][4] = {
+        {0.3F, -0.2F, 0.01F, 1.0F}, {0.1F, 0.4F, 0.02F, -1.0F}, {-0.5F, 0.3F, 0.015F, 0.25F}};
+    float w[4] = {0.5F, -1.25F, 2.0F, 0.0F};
+    float slots[OPTIMIZER_SLOTS_MAX][4] = {{0}};
+    double scratch[2];
+    struct job_optimizer o = three_steps[_i].optimizer;
+    o.learning_rate = 0.01;
+    o.alpha = o.beta1 = 0.9;
+    o.beta2 = 0.999;
+    struct optimizer_range r = {.weights = w,
+                                .slots = {slots[0], slots[1], slots[2]},
+                                .count = 4,
+                                .weight_decay = three_steps[_i].decay,
+                                .scratch = scratch};
+    ck_assert_int_eq(optimizer_slots(&o), three_steps[_i].n_slots);
+    for (int s = 0; s < 3; s++) {
+        ck_assert_str_eq(optimizer_slot_name(&o, s), three_steps[_i].slots[s]);
+    }
+    ck_assert_uint_le(optimizer_scratch(&o, 4), 2);
+
+    for (uint64_t step = 1; step <= 3; step++) {
+        r.grads = gs[step - 1];
+        optimizer_apply(&o, step, 1.0F, &r, 1);
+    }
+
+    for (int i = 0; i < 4; i++) {
+        ck_assert_double_eq_tol((double)w[i], three_steps[_i].want[i], 1e-6);
+    }
+}
+END_TEST
+
+START_TEST(tensors_of_a_checkpoint_are_known_by_their_slots)
+{
+    ck_assert_str_eq(optimizer_slot_of("mean_gradient.fc.weight"), "fc.weight");
+    ck_assert_str_eq(optimizer_slot_of("moments.fc.weight"), "fc.weight");
+    ck_assert_str_eq(optimizer_slot_of("moment2.fc"), "fc");
+    ck_assert_ptr_null(optimizer_slot_of("mean.fc.weight"));
+    ck_assert_ptr_null(optimizer_slot_of("fc.weight"));
+    ck_assert_ptr_null(optimizer_slot_of(".weight"));
+    ck_assert_ptr_null(optimizer_slot_of("moments"));
+}
+END_TEST
+
 START_TEST(padding_of_zeros_stays_zero)
 {
     struct job_optimizer kinds[] = {
@@ -182,13 +272,19 @@ START_TEST(padding_of_zeros_stays_zero)
         {.kind = JOB_MOMENTUM, .learning_rate = 1, .momentum = 0.9},
         {.kind = JOB_MOMENTUM, .learning_rate = 1, .momentum = 0.9, .nesterov = 1},
         {.kind = JOB_ADAMW, .learning_rate = 1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
-        {.kind = JOB_ADAM, .learning_rate = 1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}};
+        {.kind = JOB_ADAM, .learning_rate = 1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+        {.kind = JOB_RMSPROP, .learning_rate = 1, .alpha = 0.99, .epsilon = 1e-8},
+        {.kind = JOB_RMSPROP, .learning_rate = 1, .centered = 1, .epsilon = 1e-8},
+        {.kind = JOB_RMSPROP, .learning_rate = 1, .momentum = 0.9, .epsilon = 1e-8},
+        {.kind = JOB_LAMB, .learning_rate = 1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6}};
+    double scratch[2];
     memset(weights, 0, sizeof(weights));
     memset(slot0, 0, sizeof(slot0));
     memset(slot1, 0, sizeof(slot1));
     memset(grads, 0, sizeof(grads));
     struct optimizer_range r = range();
     r.weight_decay = 0.1F;
+    r.scratch = scratch;
 
     for (size_t k = 0; k < MS_ARRAY_SIZE(kinds); k++) {
         optimizer_apply(&kinds[k], 1, 1.0F, &r, 1);
@@ -216,7 +312,11 @@ START_TEST(bits_do_not_depend_on_the_threads)
         {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9},
         {.kind = JOB_ADAM, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
         {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9, .nesterov = 1},
-        {.kind = JOB_ADAMW, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}};
+        {.kind = JOB_ADAMW, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+        {.kind = JOB_RMSPROP, .learning_rate = 0.1, .alpha = 0.9, .epsilon = 1e-8, .momentum = 0.9},
+        {.kind = JOB_RMSPROP, .learning_rate = 0.1, .alpha = 0.9, .epsilon = 1e-8, .centered = 1},
+        {.kind = JOB_LAMB, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6}};
+    static double scratch[2 * (MANY / 16384 + 1)];
     static const int teams[] = {1, 2, 3, 8};
     static float w[2][MANY], a[2][MANY], b[2][MANY], g[MANY];
     draw(g, 4);
@@ -227,6 +327,8 @@ START_TEST(bits_do_not_depend_on_the_threads)
         draw(b[one], 3);
         struct optimizer_range r = {
             .weights = w[one], .slots = {a[one], b[one]}, .grads = g, .count = MANY};
+        r.scratch = scratch;
+        ck_assert_uint_le(optimizer_scratch(&optimizers[_i], MANY), MS_ARRAY_SIZE(scratch));
         r.weight_decay = _i < 3 ? 0.0F : 0.01F;
         for (uint64_t step = 1; step <= 3; step++) {
             optimizer_apply(&optimizers[_i], step, 0.5F, &r, teams[t]);
@@ -273,8 +375,10 @@ int main(void)
     tcase_add_loop_test(tc, adam_corrects_its_bias_by_the_step, 0, 6);
     tcase_add_loop_test(tc, adamw_is_that_of_PyTorch, 0, 3);
     tcase_add_test(tc, nesterov_is_that_of_PyTorch);
+    tcase_add_loop_test(tc, three_steps_are_those_of_PyTorch, 0, (int)MS_ARRAY_SIZE(three_steps));
+    tcase_add_test(tc, tensors_of_a_checkpoint_are_known_by_their_slots);
     tcase_add_test(tc, padding_of_zeros_stays_zero);
-    tcase_add_loop_test(tc, bits_do_not_depend_on_the_threads, 0, 5);
+    tcase_add_loop_test(tc, bits_do_not_depend_on_the_threads, 0, 8);
     tcase_add_test(tc, what_is_too_small_becomes_zero);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -221,6 +221,8 @@ START_TEST(frozen_parameters_keep_their_bits_and_others_move)
         "optimizer={kind: momentum, learning_rate: 0.05, weight_decay: 0.1, nesterov: true",
         "optimizer={kind: adam, learning_rate: 0.01, weight_decay: 0.1, clip_value: 0.01",
         "optimizer={kind: adamw, learning_rate: 0.01, weight_decay: 0.1",
+        "optimizer={kind: rmsprop, learning_rate: 0.01, weight_decay: 0.1, momentum: 0.9",
+        "optimizer={kind: lamb, learning_rate: 0.01, weight_decay: 0.1, clip_norm: 0.1",
     };
     static const char *const frozen[] = {"conv1.weight", "bn1.gamma", "conv2.weight", "fc.bias"};
     static const char *const moved[] = {"bn1.beta", "bn2.gamma", "conv3.weight", "fc.weight",
@@ -812,7 +814,7 @@ int main(void)
     tcase_add_loop_test(tc, a_group_has_what_it_says_and_all_else_of_the_optimizer, 0,
                         (int)MS_ARRAY_SIZE(trained_alike));
     tcase_add_loop_test(tc, batches_of_a_step_train_as_one_that_is_as_large, 0, 4);
-    tcase_add_loop_test(tc, frozen_parameters_keep_their_bits_and_others_move, 0, 4);
+    tcase_add_loop_test(tc, frozen_parameters_keep_their_bits_and_others_move, 0, 6);
     tcase_add_test(tc, gradients_of_frozen_parameters_do_not_count_where_all_are_clipped);
     tcase_add_test(tc, a_warm_up_that_is_longer_than_the_job_is_refused_before_the_first_step);
     tcase_add_test(tc, the_same_seed_gives_the_same_weights_and_another_one_others);
