@@ -249,6 +249,8 @@
 #define MS_GROUP_PATTERNS_MAX 16 /* of one group; each as long as a parameter's name */
 #define MS_PATTERN_MAX        63
 #define MS_IMAGE_SIDE_MAX     4096
-#define MS_IMAGE_CHANNEL_MAX  16
+#define MS_IMAGE_CHANNEL_MAX  16        /* where transforms compute */
+#define MS_FEATURES_MAX       (1 << 26) /* values of one record of a user's files */
+#define MS_DATA_ROWS_MAX      400000000 /* of them; the permutation of an epoch takes 8 bytes each */
 
 #endif

@@ -21,21 +21,41 @@
 #include <stdint.h>
 
 enum { DATA_SUM_BYTES = 16 };
-enum data_kind { DATA_CIFAR10, DATA_MNIST, DATA_NONLINEAR, DATA_SHAPES };
+enum data_kind { DATA_CIFAR10, DATA_MNIST, DATA_NONLINEAR, DATA_SHAPES, DATA_NUMPY };
 enum data_usage { DATA_TRAIN, DATA_TEST, DATA_ALL };
 
 /* Rows of the generators. Nonlinear: what 200 steps of two workers with batch 16 read once
  * (the reference runs); shapes: CIFAR-10's file. */
 enum { DATA_NONLINEAR_ROWS = 6400, DATA_SHAPES_ROWS = 10000, DATA_SHAPES_TEST_ROWS = 2000 };
 
+enum data_layout { DATA_LAYOUT_AUTO, DATA_LAYOUT_NCHW, DATA_LAYOUT_NHWC };
+
+/* What a record is. channels 0: not known; features: channels = features, 1 x 1. Either classes or
+ * target_width is 0; both are: not known. */
+struct data_shape {
+    int64_t channels, height, width;
+    int64_t classes;
+    int64_t target_width;
+};
+
 struct data_spec {
     enum data_kind kind;
-    char path[MS_PATH_MAX + 1]; /* directory; ${NAME} expanded by data_open; "" for generators */
+    char path[MS_PATH_MAX + 1]; /* directory, of some kinds a file; ${NAME} expanded by data_open;
+                                   "" for generators */
     enum data_usage usage;
     int shuffle;
     int64_t samples; /* generators: rows; 0: the kind's default, DATA_..._ROWS */
     uint64_t seed;   /* shapes: of the drawing; nonlinear: streams are fixed by the reference */
+    struct data_shape shape; /* kinds whose files say it (data_kind_is_own): what they must hold;
+                                others ignore it */
+    char inputs[MS_NAME_MAX + 1], targets[MS_NAME_MAX + 1]; /* numpy: names of arrays; "": usual */
+    enum data_layout layout;                                /* numpy: of four dimensions */
 };
+
+/* Does what a record of the kind is stand in the files, not in the name of the kind? */
+int data_kind_is_own(enum data_kind kind);
+/* What records of the spec are, by the spec alone; of a kind that is its own, what it says. */
+struct data_shape data_shape_of(const struct data_spec *spec);
 
 enum transform_kind {
     TRANSFORM_RANDOM_CROP,
@@ -73,9 +93,10 @@ struct data_info {
 };
 
 /* Opens and checks the whole source: files present, sizes, magic numbers, counts that match, every
- * label in range where the format allows to see it cheaply (CIFAR: when read). Errors name the
- * file, what was found and expected, and the next step. .gz files are read through zlib, lazily
- * from the front, so that the first batch does not wait for the last. Returns owned. */
+ * label in range where the format allows to see it cheaply (CIFAR: when read), records as the
+ * spec's shape says, where it says one. Errors name the file, what was found and expected, and the
+ * next step. .gz files are read through zlib, lazily from the front, so that the first batch does
+ * not wait for the last. Returns owned. */
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err);
 void data_close(struct data_source *source); /* NULL allowed */
 const struct data_info *data_get_info(const struct data_source *source);
@@ -104,7 +125,8 @@ struct data_identity {
 
 /* Goes over the shape, and of a large set over a part: of MNIST the first MiB of labels and images
  * each, for what is packed can be had from its front alone; of others 1,024 records in 64 places,
- * evenly. Takes milliseconds, and makes no copy of files in memory. Fails as data_read does. Not
+ * evenly, or as few as 64 where they are large. Takes milliseconds (a packed NumPy archive: as long
+ * as unpacking it takes), and makes no copy of files in memory. Fails as data_read does. Not
  * while a loader reads. */
 int data_identify(struct data_source *source, struct data_identity *ret, struct ms_err *err);
 int data_identity_is_same(const struct data_identity *a, const struct data_identity *b);

@@ -33,7 +33,7 @@ static int identify(const struct host_copy_file *file, struct host_copy_id *ret)
                                  .modified_ns = (int64_t)st.st_mtim.tv_nsec,
                                  .changed_s = (int64_t)st.st_ctim.tv_sec,
                                  .changed_ns = (int64_t)st.st_ctim.tv_nsec,
-                                 .is_packed = file->is_packed != 0,
+                                 .packed = !file->is_packed ? 0 : 1 + file->member.at,
                                  .skip = file->skip,
                                  .bytes = file->bytes};
     return 0;

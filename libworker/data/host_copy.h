@@ -17,6 +17,8 @@
 #ifndef DATA_HOST_COPY_H
 #define DATA_HOST_COPY_H
 
+#include "libworker/data/unpack.h"
+
 #include <stdint.h>
 
 /* A piece of 256 KiB takes a millisecond; a maker that is stopped, or starved on a machine with
@@ -26,7 +28,8 @@ enum { HOST_COPY_ANSWER_MS = 1000, HOST_COPY_STALL_MS = 2000, HOST_COPY_SILENT_M
 
 struct host_copy_file {
     int fd;        /* borrowed for the copy's life; read with pread only */
-    int is_packed; /* gzip, of one member */
+    int is_packed; /* gzip of one member; or, where it begins at a byte above 0, this one: */
+    struct unpack_member member;
     int64_t skip;  /* bytes (unpacked) before the first that is copied */
     int64_t bytes; /* of the copy; nothing may follow them in a packed file */
 };

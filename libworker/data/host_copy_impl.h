@@ -13,7 +13,8 @@
 struct host_copy_id {
     int64_t uid, device, inode, size;
     int64_t modified_s, modified_ns, changed_s, changed_ns;
-    int64_t is_packed, skip, bytes;
+    int64_t packed; /* 0: plain, 1: gzip, else 1 + where in the file the member begins */
+    int64_t skip, bytes;
 };
 
 #define HOST_COPY_MAGIC "MSDATA1" /* another layout, another number */

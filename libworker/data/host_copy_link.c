@@ -18,7 +18,7 @@ enum { BACKLOG = 64 };
 static socklen_t make_address(const struct host_copy_id *id, struct sockaddr_un *ret)
 {
     const int64_t words[] = {id->device,      id->inode,     id->size,       id->modified_s,
-                             id->modified_ns, id->changed_s, id->changed_ns, id->is_packed,
+                             id->modified_ns, id->changed_s, id->changed_ns, id->packed,
                              id->skip,        id->bytes};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

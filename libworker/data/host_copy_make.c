@@ -110,17 +110,9 @@ static int read_exactly(int fd, void *dst, size_t size, int64_t offset)
     return 0;
 }
 
-/* Is nothing left, packed or not? Who unpacks alone takes no second packed file behind the first
- * for a part of it, either. */
-static int is_at_end(struct unpacking *u, int fd)
-{
-    uint8_t more = 0;
-    return unpack_next(u, fd, &more, 1) == 0 && u->stream.avail_in == 0 &&
-           pread(fd, &more, 1, u->at) == 0;
-}
-
 /* The bytes from `at` on; u is NULL for plain files. The last piece of a packed file is good only
- * where the file ends behind it. */
+ * where the file ends behind it: who unpacks alone takes no second packed file behind the first for
+ * a part of it, either. */
 static int read_piece(const struct host_copy_maker *m, struct unpacking *u, int64_t at,
                       int64_t size)
 {
@@ -131,7 +123,7 @@ static int read_piece(const struct host_copy_maker *m, struct unpacking *u, int6
     if (unpack_next(u, m->file.fd, dst, (size_t)size) != size) {
         return -1;
     }
-    return at + size < m->file.bytes || is_at_end(u, m->file.fd) ? 0 : -1;
+    return at + size < m->file.bytes || unpack_is_at_end(u, m->file.fd) ? 0 : -1;
 }
 
 /* Memory that cannot be had is an error here; in the mapping alone it would be a SIGBUS. */
@@ -165,8 +157,9 @@ static int fill(struct host_copy_maker *m, struct unpacking *u)
 
 static int fill_packed(struct host_copy_maker *m)
 {
+    const struct host_copy_file *file = &m->file;
     struct unpacking u;
-    if (unpack_begin(&u) < 0) {
+    if ((file->member.at > 0 ? unpack_begin_member(&u, &file->member) : unpack_begin(&u)) < 0) {
         atomic_store(&m->head->failed, 1);
         return 1;
     }

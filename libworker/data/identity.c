@@ -6,8 +6,10 @@
 
 _Static_assert((int)DATA_SUM_BYTES == (int)SUM_BYTES, "an identity holds a sum");
 
-/* Neighbours lie in one page or in what was read ahead: a cold disk seeks 64 times, not 1,024. */
-enum { PLACES = 64, NEIGHBOURS = 16, RECORDS = PLACES * NEIGHBOURS };
+/* Neighbours lie in one page or in what was read ahead: a cold disk seeks 64 times, not 1,024. Of
+ * large records, which may have to be decoded, there are fewer. */
+enum { PLACES = 64, NEIGHBOURS_MAX = 16, BYTES = 16 << 20 };
+_Static_assert((int)IDENTITY_RECORDS_MAX == PLACES * NEIGHBOURS_MAX, "all of them have room");
 
 static void add_number(struct sum *sum, int64_t number)
 {
@@ -28,32 +30,45 @@ static void add_shape(const struct data_info *info, struct sum *sum)
     }
 }
 
-static int add_record(struct data_source *source, int64_t row, struct sum *sum, struct ms_err *err)
+void identity_add_record(const struct data_info *info, const struct data_record *record,
+                         struct sum *sum)
 {
-    const struct data_info *info = &source->info;
     const size_t values = (size_t)(info->channels * info->height * info->width);
-    struct data_record record;
-    int rc = data_read(source, row, &record, err);
-    if (rc == MS_OK) {
-        add_number(sum, record.label);
-        sum_add(sum, record.values, ms_dtype_size(info->dtype, values));
-        if (record.targets != NULL) {
-            sum_add(sum, record.targets, (size_t)info->target_width * sizeof(*record.targets));
-        }
+    add_number(sum, record->label);
+    sum_add(sum, record->values, ms_dtype_size(info->dtype, values));
+    if (record->targets != NULL) {
+        sum_add(sum, record->targets, (size_t)info->target_width * sizeof(*record->targets));
     }
-    return rc;
 }
 
 /* The last place ends with the last record. */
+int64_t identity_rows(const struct data_info *info, int64_t *ret)
+{
+    const int64_t rows = info->rows;
+    const int64_t bytes =
+        info->channels * info->height * info->width * (int64_t)ms_dtype_bytes(info->dtype);
+    const int64_t fit = BYTES / PLACES / bytes;
+    const int64_t near = fit < 1 ? 1 : fit < NEIGHBOURS_MAX ? fit : NEIGHBOURS_MAX;
+    const int64_t most = PLACES * near;
+    const int64_t n = rows <= most ? rows : most;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t place = i / near * (rows - near) / (PLACES - 1);
+        ret[i] = rows <= most ? i : place + i % near;
+    }
+    return n;
+}
+
 static int add_records(struct data_source *source, struct sum *sum, struct ms_err *err)
 {
-    const int64_t rows = source->info.rows;
-    const int is_small = rows <= RECORDS;
-    const int64_t n = is_small ? rows : RECORDS;
+    int64_t rows[IDENTITY_RECORDS_MAX];
+    const int64_t n = identity_rows(&source->info, rows);
     int rc = MS_OK;
     for (int64_t i = 0; rc == MS_OK && i < n; i++) {
-        const int64_t place = i / NEIGHBOURS * (rows - NEIGHBOURS) / (PLACES - 1);
-        rc = add_record(source, is_small ? i : place + i % NEIGHBOURS, sum, err);
+        struct data_record record;
+        rc = data_read(source, rows[i], &record, err);
+        if (rc == MS_OK) {
+            identity_add_record(&source->info, &record, sum);
+        }
     }
     return rc;
 }

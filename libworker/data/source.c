@@ -2,6 +2,7 @@
 #include "libworker/data/source.h"
 
 #include "libworker/data/path.h"
+#include "proto/macros.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,18 +10,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum place { NOWHERE, FOLDER, FOLDER_OR_FILE };
+
+/* What a record is where the kind alone tells; channels 0: its files do. */
 static const struct {
-    int has_path;
+    enum place place;
     int (*open)(const struct data_spec *spec, const char *path, struct data_source **ret,
                 struct ms_err *err);
+    struct data_shape shape;
 } kinds[] = {
-    [DATA_CIFAR10] = {1, cifar10_open},
-    [DATA_MNIST] = {1, mnist_open},
-    [DATA_NONLINEAR] = {0, nonlinear_open},
-    [DATA_SHAPES] = {0, shapes_open},
+    [DATA_CIFAR10] = {FOLDER, cifar10_open, {3, 32, 32, 10, 0}},
+    [DATA_MNIST] = {FOLDER, mnist_open, {1, 28, 28, 10, 0}},
+    [DATA_NONLINEAR] = {NOWHERE, nonlinear_open, {2, 1, 1, 0, 1}},
+    [DATA_SHAPES] = {NOWHERE, shapes_open, {3, 32, 32, 10, 0}},
+    [DATA_NUMPY] = {FOLDER_OR_FILE, numpy_open, {0, 0, 0, 0, 0}},
 };
 
-static int check_directory(const char *path, struct ms_err *err)
+int data_kind_is_own(enum data_kind kind)
+{
+    return kinds[kind].shape.channels == 0;
+}
+
+struct data_shape data_shape_of(const struct data_spec *spec)
+{
+    return data_kind_is_own(spec->kind) ? spec->shape : kinds[spec->kind].shape;
+}
+
+static int check_place(const char *path, enum place place, struct ms_err *err)
 {
     struct stat st;
     int rc = data_path_check(path, err);
@@ -34,34 +50,97 @@ static int check_directory(const char *path, struct ms_err *err)
                                    "data set %.200s cannot be opened; check dataset.path", path);
     }
     if (!S_ISDIR(st.st_mode)) {
-        return ms_fail(err, MS_E_INVALID,
-                       "data set %.200s is no folder; dataset.path names the folder with the files",
-                       path);
+        return place == FOLDER_OR_FILE ? MS_OK
+                                       : ms_fail(err, MS_E_INVALID,
+                                                 "data set %.200s is no folder; dataset.path names "
+                                                 "the folder with the files",
+                                                 path);
     }
     /* else its files would seem to be missing */
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? MS_OK : data_open_fail(path, err);
+}
+
+int data_check_shape(const char *name, const struct data_info *info, struct ms_err *err)
+{
+    const int is_image = info->height > 1 || info->width > 1;
+    const int64_t most = MS_FEATURES_MAX;
+    if (info->rows > MS_DATA_ROWS_MAX) {
+        return ms_fail(err, MS_E_INVALID, "%.160s has %lld records; at most %d are read", name,
+                       (long long)info->rows, MS_DATA_ROWS_MAX);
+    }
+    if (info->height > MS_IMAGE_SIDE_MAX || info->width > MS_IMAGE_SIDE_MAX ||
+        info->channels > most / (info->height * info->width)) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.160s has records of %lldx%lldx%lld; sides are from 1 to %d, values of a "
+                       "%s at most %lld",
+                       name, (long long)info->channels, (long long)info->height,
+                       (long long)info->width, MS_IMAGE_SIDE_MAX, is_image ? "image" : "record",
+                       (long long)most);
+    }
+    if (info->target_width > MS_CLASSES_MAX) {
+        return ms_fail(err, MS_E_INVALID, "%.160s has %lld targets a row; at most %d are read",
+                       name, (long long)info->target_width, MS_CLASSES_MAX);
+    }
+    return MS_OK;
+}
+
+/* Is what the files hold what the job says? */
+static int check_expected(const struct data_spec *spec, const char *path,
+                          const struct data_info *info, struct ms_err *err)
+{
+    const struct data_shape *want = &spec->shape;
+    if (want->channels == 0 || !data_kind_is_own(spec->kind)) {
+        return MS_OK;
+    }
+    if (want->channels != info->channels || want->height != info->height ||
+        want->width != info->width) {
+        return ms_fail(err, MS_E_INVALID,
+                       "data set %.140s has records of %lldx%lldx%lld, and the job says "
+                       "%lldx%lldx%lld (dataset.shape); leave the key out, or give the right data",
+                       path, (long long)info->channels, (long long)info->height,
+                       (long long)info->width, (long long)want->channels, (long long)want->height,
+                       (long long)want->width);
+    }
+    if ((want->target_width > 0 && want->target_width != info->target_width) ||
+        (want->classes > 0 && want->classes != info->classes)) {
+        return ms_fail(err, MS_E_INVALID,
+                       "data set %.140s has %lld %s, and the job says %lld (dataset.%s); leave the "
+                       "key out, or give the right data",
+                       path, (long long)(info->classes > 0 ? info->classes : info->target_width),
+                       info->classes > 0 ? "classes" : "numbers a row as targets",
+                       (long long)(want->classes > 0 ? want->classes : want->target_width),
+                       want->classes > 0 ? "classes" : "target_width");
+    }
+    return MS_OK;
 }
 
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err)
 {
     char path[MS_PATH_MAX + 1] = "";
     int rc = MS_OK;
-    if (spec->kind < DATA_CIFAR10 || spec->kind > DATA_SHAPES) {
+    struct data_source *source = NULL;
+    if (spec->kind < DATA_CIFAR10 || (size_t)spec->kind >= MS_ARRAY_SIZE(kinds)) {
         return ms_fail(err, MS_E_INVALID, "data set kind %d is not known", (int)spec->kind);
     }
-    if (kinds[spec->kind].has_path) {
+    if (kinds[spec->kind].place != NOWHERE) {
         rc = data_path_expand(spec->path, path, sizeof(path), err);
         if (rc == MS_OK) {
-            rc = check_directory(path, err);
+            rc = check_place(path, kinds[spec->kind].place, err);
         }
     }
     if (rc == MS_OK) {
-        rc = kinds[spec->kind].open(spec, path, ret, err);
+        rc = kinds[spec->kind].open(spec, path, &source, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_expected(spec, path, &source->info, err);
     }
     if (rc < 0) {
+        data_close(source);
         data_path_hide(path, spec->path, err);
+        return rc;
     }
-    return rc;
+    *ret = source;
+    return MS_OK;
 }
 
 void data_close(struct data_source *source)

@@ -27,6 +27,22 @@ int nonlinear_open(const struct data_spec *spec, const char *path, struct data_s
 int shapes_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                 struct ms_err *err);
 
+int numpy_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+               struct ms_err *err);
+
+/* What a user's files may hold: sides, channels and targets within the limits. name: the file. */
+int data_check_shape(const char *name, const struct data_info *info, struct ms_err *err);
+
+/* ---- identity.c: for kinds that have an `identify` ---- */
+
+enum { IDENTITY_RECORDS_MAX = 1024 };
+/* The records that tell a set from others, rising; ret holds IDENTITY_RECORDS_MAX. Returns how
+ * many.
+ */
+int64_t identity_rows(const struct data_info *info, int64_t *ret);
+void identity_add_record(const struct data_info *info, const struct data_record *record,
+                         struct sum *sum);
+
 /* Draws record `row` of a part (train or test) as CIFAR-10 stores it: label, red, green, blue. */
 enum {
     CIFAR_SIDE = 32,

@@ -69,6 +69,12 @@ int transform_check(const struct transform *list, int n, int64_t channels, int64
 {
     int64_t h = *height;
     int64_t w = *width;
+    if (n > 0 && channels > MS_IMAGE_CHANNEL_MAX) {
+        return ms_fail(err, MS_E_INVALID,
+                       "transforms: records have %lld channels, images have at most %d; leave them "
+                       "out",
+                       (long long)channels, MS_IMAGE_CHANNEL_MAX);
+    }
     for (int i = 0; i < n; i++) {
         int rc = check_one(&list[i], channels, &h, &w, err);
         if (rc < 0) {

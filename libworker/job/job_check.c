@@ -8,17 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a record of each kind looks like, known without opening a file. */
-static const struct record {
-    int64_t channels, height, width;
-    int classes; /* 0: a float target */
-} records[] = {
-    [DATA_CIFAR10] = {3, 32, 32, 10},
-    [DATA_MNIST] = {1, 28, 28, 10},
-    [DATA_NONLINEAR] = {2, 1, 1, 0},
-    [DATA_SHAPES] = {3, 32, 32, 10},
-};
-
 /* The node of a dotted path, or the nearest one around it that was written. */
 static const struct tree_node *node_at(const struct tree_node *root, const char *path)
 {
@@ -44,22 +33,79 @@ static const struct tree_node *node_at(const struct tree_node *root, const char 
 static int check_dataset(const struct data_spec *data, const struct tree_node *tree,
                          const char *section, struct ms_err *err)
 {
-    int is_generator = data->kind == DATA_NONLINEAR || data->kind == DATA_SHAPES;
-    if (is_generator && data->usage == DATA_ALL) {
+    const int has_all = data->kind == DATA_CIFAR10 || data->kind == DATA_MNIST;
+    if (!has_all && data->usage == DATA_ALL) {
         return tree_fail(node_at(tree, section), err,
                          "%s.usage: all has no meaning with kind: %s; give train or test", section,
                          job_data_kind_name(data->kind));
     }
+    if ((data->inputs[0] == '\0') != (data->targets[0] == '\0')) {
+        return tree_fail(node_at(tree, section), err,
+                         "%s: inputs and targets name two arrays that belong together; give both, "
+                         "or neither",
+                         section);
+    }
+    return MS_OK;
+}
+
+static int is_settled(const struct data_shape *shape)
+{
+    return shape->channels > 0 && (shape->classes > 0 || shape->target_width > 0);
+}
+
+/* What is evaluated on must be the same. */
+static void settle_evaluate(struct job *job)
+{
+    if (data_kind_is_own(job->evaluate_dataset.kind)) {
+        job->evaluate_dataset.shape = data_shape_of(&job->dataset);
+    }
+}
+
+int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
+                    struct ms_err *err)
+{
+    struct data_shape *shape = &job->dataset.shape;
+    struct data_source *source = NULL;
+    struct ms_err why = {0, ""};
+    if (shape->classes > 0 && shape->target_width > 0) {
+        return tree_fail(node_at(tree, "dataset.target_width"), err,
+                         "dataset.target_width: targets are classes or numbers; give classes or "
+                         "target_width");
+    }
+    int rc = check_dataset(&job->dataset, tree, "dataset", err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (data_kind_is_own(job->dataset.kind) && !is_settled(shape)) {
+        if (base_dir == NULL) {
+            return tree_fail(node_at(tree, "dataset"), err,
+                             "dataset: shape and classes (or target_width) are missing; msctl "
+                             "submit and msctl run fill them in from the files");
+        }
+        rc = data_open(&job->dataset, &source, &why);
+        if (rc < 0) {
+            const int is_elsewhere = rc != MS_E_INVALID || strstr(job->dataset.path, "${") != NULL;
+            return tree_fail(node_at(tree, "dataset"), err, "dataset: %s%s", why.text,
+                             is_elsewhere ? "; where they are elsewhere, give shape and classes or "
+                                            "target_width"
+                                          : "");
+        }
+        const struct data_info *info = data_get_info(source);
+        *shape = (struct data_shape){info->channels, info->height, info->width, info->classes,
+                                     info->target_width};
+        data_close(source);
+    }
+    settle_evaluate(job);
     return MS_OK;
 }
 
 /* Loss, classes and data must speak of the same thing. */
 static int check_loss(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
-    const struct record *record = &records[job->dataset.kind];
+    const struct data_shape record = data_shape_of(&job->dataset);
     const char *kind = job_data_kind_name(job->dataset.kind);
     const int has_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
-    if (!has_classes && record->classes > 0) {
+    if (!has_classes && record.classes > 0) {
         return tree_fail(node_at(tree, "loss"), err,
                          "loss: %s wants numbers as targets, and dataset kind %s has classes; use "
                          "softmax_cross_entropy",
@@ -70,21 +116,21 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
                          "label_smoothing has no meaning with loss: %s; leave it out",
                          job_loss_name(job->loss));
     }
-    if (has_classes && record->classes == 0) {
+    if (has_classes && record.classes == 0) {
         return tree_fail(
             node_at(tree, "loss"), err,
             "loss: softmax_cross_entropy wants classes, and dataset kind %s has numbers "
             "as targets; use mse",
             kind);
     }
-    if (job->classes != 0 && job->classes < record->classes) {
+    if (job->classes != 0 && job->classes < record.classes) {
         return tree_fail(
             node_at(tree, "classes"), err,
-            "classes: %d, but dataset kind %s has labels 0 to %d; give at least %d, or "
+            "classes: %d, but dataset kind %s has labels 0 to %lld; give at least %lld, or "
             "leave it out",
-            job->classes, kind, record->classes - 1, record->classes);
+            job->classes, kind, (long long)record.classes - 1, (long long)record.classes);
     }
-    if (job->classes != 0 && record->classes == 0) {
+    if (job->classes != 0 && record.classes == 0) {
         return tree_fail(node_at(tree, "classes"), err,
                          "classes: dataset kind %s has no classes; leave it out", kind);
     }
@@ -94,17 +140,17 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
 /* transform_check names the transform; here the first bad one gets its line. */
 static int check_transforms(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
-    const struct record *record = &records[job->dataset.kind];
+    const struct data_shape record = data_shape_of(&job->dataset);
     const struct tree_node *list = node_at(tree, "transforms");
-    if (record->classes == 0 && job->n_transforms > 0) {
+    if (record.height == 1 && record.width == 1 && job->n_transforms > 0) {
         return tree_fail(list, err, "transforms: dataset kind %s has no images; leave them out",
                          job_data_kind_name(job->dataset.kind));
     }
     for (int n = 1; n <= job->n_transforms; n++) {
-        int64_t height = record->height;
-        int64_t width = record->width;
+        int64_t height = record.height;
+        int64_t width = record.width;
         struct ms_err why = {0, ""};
-        if (transform_check(job->transforms, n, record->channels, &height, &width, &why) < 0) {
+        if (transform_check(job->transforms, n, record.channels, &height, &width, &why) < 0) {
             const struct tree_node *entry =
                 list->kind == TREE_LIST ? list->items[n - 1].value : list;
             return tree_fail(entry, err, "%s", why.text);
@@ -122,11 +168,11 @@ static int is_random(const struct transform *t)
 static int check_evaluate_shape(const struct job *job, const struct tree_node *tree,
                                 struct ms_err *err)
 {
-    const struct record *record = &records[job->dataset.kind];
-    int64_t train_h = record->height;
-    int64_t train_w = record->width;
-    int64_t test_h = record->height;
-    int64_t test_w = record->width;
+    const struct data_shape record = data_shape_of(&job->dataset);
+    int64_t train_h = record.height;
+    int64_t train_w = record.width;
+    int64_t test_h = record.height;
+    int64_t test_w = record.width;
     struct transform fixed[MS_TRANSFORMS_MAX];
     int n = 0;
     for (int i = 0; i < job->n_transforms; i++) {
@@ -134,9 +180,9 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
             fixed[n++] = job->transforms[i];
         }
     }
-    (void)transform_check(job->transforms, job->n_transforms, record->channels, &train_h, &train_w,
+    (void)transform_check(job->transforms, job->n_transforms, record.channels, &train_h, &train_w,
                           NULL);
-    (void)transform_check(fixed, n, record->channels, &test_h, &test_w, NULL);
+    (void)transform_check(fixed, n, record.channels, &test_h, &test_w, NULL);
     if (test_h != train_h || test_w != train_w) {
         return tree_fail(node_at(tree, "evaluate"), err,
                          "evaluate: without random_crop, which evaluation leaves out, images are "
@@ -171,10 +217,11 @@ static int check_metrics(const struct job *job, const struct tree_node *tree, st
 static int check_evaluate(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     static const char section[] = "evaluate.dataset";
-    const struct record *train = &records[job->dataset.kind];
-    const struct record *test = &records[job->evaluate_dataset.kind];
-    if (test->channels != train->channels || test->classes != train->classes ||
-        test->height != train->height || test->width != train->width) {
+    const struct data_shape train = data_shape_of(&job->dataset);
+    const struct data_shape test = data_shape_of(&job->evaluate_dataset);
+    if (test.channels != train.channels || test.classes != train.classes ||
+        test.height != train.height || test.width != train.width ||
+        test.target_width != train.target_width) {
         return tree_fail(node_at(tree, section), err,
                          "evaluate.dataset: kind %s does not fit training on kind %s",
                          job_data_kind_name(job->evaluate_dataset.kind),
@@ -345,17 +392,17 @@ _Static_assert((int)JOB_LOSS_SOFTMAX_CE == (int)NETWORK_LOSS_SOFTMAX_CE &&
 /* What the data are when they come to the network. */
 static struct network_input input_of(const struct job *job)
 {
-    const struct record *record = &records[job->dataset.kind];
+    const struct data_shape record = data_shape_of(&job->dataset);
     struct network_input input = {.batch = job->batch_size,
-                                  .channels = record->channels,
-                                  .height = record->height,
-                                  .width = record->width,
-                                  .classes = job->classes > 0      ? job->classes
-                                             : record->classes > 0 ? record->classes
-                                                                   : 1,
+                                  .channels = record.channels,
+                                  .height = record.height,
+                                  .width = record.width,
+                                  .classes = job->classes > 0     ? job->classes
+                                             : record.classes > 0 ? record.classes
+                                                                  : record.target_width,
                                   .label_smoothing = job->label_smoothing,
                                   .huber_delta = job->huber_delta};
-    (void)transform_check(job->transforms, job->n_transforms, record->channels, &input.height,
+    (void)transform_check(job->transforms, job->n_transforms, record.channels, &input.height,
                           &input.width, NULL);
     return input;
 }

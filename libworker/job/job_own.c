@@ -396,3 +396,50 @@ const struct field_own job_milestones = {
     .read = read_milestones,
     .write = write_milestones,
 };
+
+/* ---- the shape of a record ---- */
+
+static int read_shape(const struct field_reader *r, const struct tree_node *list, void *base)
+{
+    struct data_shape *dst = (void *)((char *)base + r->field->offset);
+    int64_t side[3] = {1, 1, 1};
+    if (list->kind != TREE_LIST || (list->n_items != 1 && list->n_items != 3)) {
+        return tree_fail(list, r->err,
+                         "%s must be a list, [channels, height, width] of images or [features]",
+                         r->shown);
+    }
+    for (size_t i = 0; i < list->n_items; i++) {
+        const struct tree_node *node = list->items[i].value;
+        int rc = field_read_whole(r, node, &side[i]);
+        if (rc < 0) {
+            return rc;
+        }
+        if (i > 0 && side[i] > MS_IMAGE_SIDE_MAX) {
+            return tree_fail(node, r->err, "%s: %lld; height and width are at most %d", r->shown,
+                             (long long)side[i], MS_IMAGE_SIDE_MAX);
+        }
+    }
+    if (side[0] > MS_FEATURES_MAX / (side[1] * side[2])) {
+        return tree_fail(list, r->err, "%s has more than %d values", r->shown, MS_FEATURES_MAX);
+    }
+    dst->channels = side[0];
+    dst->height = side[1];
+    dst->width = side[2];
+    return MS_OK;
+}
+
+static json_t *write_shape(const struct field *field, const void *base)
+{
+    const struct data_shape *shape = (const void *)((const char *)base + field->offset);
+    if (shape->channels == 0) {
+        return json_null();
+    }
+    return json_pack("[I,I,I]", (json_int_t)shape->channels, (json_int_t)shape->height,
+                     (json_int_t)shape->width);
+}
+
+const struct field_own job_shape = {
+    .legal = "[channels, height, width] or [features]",
+    .read = read_shape,
+    .write = write_shape,
+};

@@ -12,7 +12,8 @@ static void derive(struct job *job, int loss_is_given, int recovery_is_given)
         memcpy(job->name, job->network, sizeof(job->name));
     }
     if (!loss_is_given) {
-        job->loss = job->dataset.kind == DATA_NONLINEAR ? JOB_LOSS_MSE : JOB_LOSS_SOFTMAX_CE;
+        const struct data_shape shape = data_shape_of(&job->dataset);
+        job->loss = shape.target_width > 0 ? JOB_LOSS_MSE : JOB_LOSS_SOFTMAX_CE;
     }
     if (job->has_checkpoint && job->checkpoint_prefix[0] == '\0') {
         memcpy(job->checkpoint_prefix, job->name, sizeof(job->checkpoint_prefix));
@@ -96,6 +97,10 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
         goto out;
     }
     job->workers = workers > 0 ? workers : job->workers;
+    rc = job_settle_data(job, root, base_dir, err);
+    if (rc < 0) {
+        goto out;
+    }
     derive(job, table_has(root, "loss"), table_has(root, "recovery"));
     rc = job_check(job, root, base_dir, err);
     if (rc == MS_OK) {

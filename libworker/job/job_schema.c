@@ -12,7 +12,8 @@
 
 static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
                                        "linear",   "cifar_small", NULL};
-static const char *const data_kinds[] = {"cifar10", "mnist", "nonlinear", "shapes", NULL};
+static const char *const data_kinds[] = {"cifar10", "mnist", "nonlinear", "shapes", "numpy", NULL};
+static const char *const layouts[] = {"auto", "nchw", "nhwc", NULL};
 static const char *const usages[] = {"train", "test", "all", NULL};
 static const char *const losses[] = {"softmax_cross_entropy", "mse", "l1", "huber",
                                      "binary_cross_entropy",  NULL};
@@ -36,7 +37,9 @@ static const char *const precisions_later[] = {"bf16",    "bfloat16", "fp16",
 static const char *const interpolations[] = {"bilinear", "nearest", NULL};
 
 enum {
-    FILES = 1U << DATA_CIFAR10 | 1U << DATA_MNIST,
+    ARRAYS = 1U << DATA_NUMPY,
+    OWN = ARRAYS, /* data_kind_is_own */
+    FILES = 1U << DATA_CIFAR10 | 1U << DATA_MNIST | OWN,
     GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES,
     DRAWN = 1U << DATA_SHAPES,
     WITH_BETAS = 1U << JOB_ADAM | 1U << JOB_ADAMW | 1U << JOB_LAMB,
@@ -44,6 +47,14 @@ enum {
     WITH_GAMMA = 1U << JOB_STEP_DECAY | 1U << JOB_MULTI_STEP | 1U << JOB_EXPONENTIAL,
     WITH_END = 1U << JOB_COSINE | 1U << JOB_POLYNOMIAL | 1U << JOB_ONE_CYCLE,
 };
+
+/* The name of an array. */
+#define ARRAY_ROW(prefix, of, name, text)                                                          \
+    {                                                                                              \
+        .key = prefix "." #name, .type = FIELD_NAME, .flags = FIELD_OPTIONAL,                      \
+        .offset = IN_JOB(of.name), .when_key = prefix ".kind", .when_offset = IN_JOB(of.kind),     \
+        .when_mask = ARRAYS, .help = text,                                                         \
+    }
 
 /* The keys of a data set, which stand at two places. */
 #define DATASET_ROWS(prefix, member, default_usage)                                                \
@@ -63,8 +74,8 @@ enum {
             .when_key = prefix ".kind",                                                            \
             .when_offset = IN_JOB(member.kind),                                                    \
             .when_mask = FILES,                                                                    \
-            .help = "folder with the files, relative to the job file; ${NAME} expands on the "     \
-                    "workers",                                                                     \
+            .help = "folder with the files (numpy: or a .npz), relative to the job file; ${NAME} " \
+                    "expands on the workers",                                                      \
         },                                                                                         \
         {                                                                                          \
             .key = prefix ".usage",                                                                \
@@ -85,6 +96,21 @@ enum {
             .when_offset = IN_JOB(member.kind),                                                    \
             .when_mask = GENERATORS,                                                               \
             .help = "rows to make; 0: as many as usual for the kind",                              \
+        },                                                                                         \
+        ARRAY_ROW(prefix, member, inputs,                                                          \
+                  "array with the records; default: the usual "                                    \
+                  "names"),                                                                        \
+        ARRAY_ROW(prefix, member, targets, "array with their labels or targets"),                  \
+        {                                                                                          \
+            .key = prefix ".layout",                                                               \
+            .type = FIELD_ENUM,                                                                    \
+            .offset = IN_JOB(member.layout),                                                       \
+            .choices = layouts,                                                                    \
+            .builtin = "auto",                                                                     \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = ARRAYS,                                                                   \
+            .help = "of four dimensions: where the channels stand",                                \
         },                                                                                         \
     {                                                                                              \
         .key = prefix ".seed", .type = FIELD_UINT64, .offset = IN_JOB(member.seed), .min = 0,      \
@@ -136,6 +162,37 @@ static const struct field job_rows[] = {
      .offset = IN_JOB(dataset.shuffle),
      .builtin = "true",
      .help = "another order each epoch, from the seed"},
+    {.key = "dataset.shape",
+     .type = FIELD_OWN,
+     .own = &job_shape,
+     .flags = FIELD_OPTIONAL,
+     .offset = IN_JOB(dataset.shape),
+     .min = 1,
+     .max = MS_FEATURES_MAX,
+     .when_key = "dataset.kind",
+     .when_offset = IN_JOB(dataset.kind),
+     .when_mask = OWN,
+     .help = "of a record, [channels, height, width] or [features]; default: what the files have"},
+    {.key = "dataset.classes",
+     .type = FIELD_INT64,
+     .offset = IN_JOB(dataset.shape.classes),
+     .min = 0,
+     .max = MS_CLASSES_MAX,
+     .builtin = "0",
+     .when_key = "dataset.kind",
+     .when_offset = IN_JOB(dataset.kind),
+     .when_mask = OWN,
+     .help = "labels are below it; 0: what the files have"},
+    {.key = "dataset.target_width",
+     .type = FIELD_INT64,
+     .offset = IN_JOB(dataset.shape.target_width),
+     .min = 0,
+     .max = MS_CLASSES_MAX,
+     .builtin = "0",
+     .when_key = "dataset.kind",
+     .when_offset = IN_JOB(dataset.kind),
+     .when_mask = OWN,
+     .help = "numbers a record that are its target, where it has no class; 0: what the files have"},
     {.key = "transforms",
      .type = FIELD_OWN,
      .own = &job_transforms,
@@ -182,7 +239,7 @@ static const struct field job_rows[] = {
      .flags = FIELD_OPTIONAL,
      .offset = IN_JOB(loss),
      .choices = losses,
-     .help = "default: mse for kind nonlinear, else softmax_cross_entropy"},
+     .help = "default: mse where the targets are numbers, else softmax_cross_entropy"},
     {.key = "label_smoothing",
      .type = FIELD_REAL,
      .flags = FIELD_ADDED,

@@ -25,6 +25,8 @@ extern const struct field_own
     job_transforms; /* struct transform[MS_TRANSFORMS_MAX], count in the int at count_offset */
 extern const struct field_own job_metrics; /* unsigned: bits 1 << the index in choices */
 extern const struct field_own
+    job_shape; /* struct data_shape's sides: [features] or [channels, height, width] */
+extern const struct field_own
     job_milestones; /* int64_t[MS_MILESTONES_MAX], min .. max, rising; likewise */
 
 /* job_group.c: struct job_group[MS_GROUPS_MAX], likewise */
@@ -54,6 +56,10 @@ int job_output_is_database(const char *name);
 struct graph;
 int job_check_groups(const struct job *job, const struct tree_node *list, const struct graph *graph,
                      struct ms_err *err);
+/* Of data whose files say what a record is, what the job leaves open: opens the training set. Where
+ * that is not to be had, the keys have to be given. base_dir NULL: opens nothing. */
+int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
+                    struct ms_err *err);
 
 /* What spans keys: loss against data, transforms against images, evaluation against training.
  * network against all of them. job_parse.c calls it last. tree is the document, for positions;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 128, KEY_MAX = 128 };
+enum { ROWS_MAX = 192, KEY_MAX = 128 };
 
 struct binding {
     const struct field_table *table;

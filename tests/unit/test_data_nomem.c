@@ -7,7 +7,7 @@
 #include "libworker/data/safetensors.h"
 #include "libworker/job/job.h"
 #include "libworker/network/network.h"
-#include "tests/unit/data_files.h"
+#include "tests/unit/array_files.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -243,8 +243,9 @@ static int open_and_load(const struct data_spec *spec)
 START_TEST(sources_and_loaders_are_refused_or_made_whole)
 {
     const char *dir = test_dir_make();
-    struct data_spec spec = {.kind = (enum data_kind)_i, .samples = _i >= DATA_NONLINEAR ? 4 : 0};
-    if (_i < DATA_NONLINEAR) {
+    const int is_made = _i == DATA_NONLINEAR || _i == DATA_SHAPES;
+    struct data_spec spec = {.kind = (enum data_kind)_i, .samples = is_made ? 4 : 0};
+    if (!is_made) {
         snprintf(spec.path, sizeof(spec.path), "%s", dir);
     }
     size_t size = 0;
@@ -253,6 +254,8 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
     file_write(dir, "train-images-idx3-ubyte", images, size);
     uint8_t *labels = idx_make(2049, 3, 0, 0, 10, &size);
     file_write_gz(dir, "train-labels-idx1-ubyte.gz", labels, size, 0);
+    npy_write(dir, "x.npy", "|u1", "(3, 28, 28)", images + 16, 3 * 28 * 28);
+    npy_write(dir, "y.npy", "|u1", "(3,)", labels + 8, 3);
     free(images);
     free(labels);
     int more = 1;
@@ -339,7 +342,7 @@ int main(void)
     tcase_add_loop_test(tc, layers_are_listed_whole_or_not_at_all, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_loop_test(tc, canonical_json_is_whole_or_not_there, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
-    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_SHAPES + 1);
+    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_NUMPY + 1);
     tcase_add_test(tc, packed_data_are_identified_or_refused);
     tcase_add_test(tc, a_copy_is_whole_or_not_there);
     suite_add_tcase(suite, tc);

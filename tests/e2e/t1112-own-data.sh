@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# t1112-own-data.sh - the same records as NumPy arrays, packed and not: the bits of the binary reader; features with numbers as
+# targets; what is wrong is named before anything starts
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+. "$(dirname "$0")/standing.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3 openssl
+ok "a drawn data set" "$MSCTL" dataset shapes --train 1200 --test 200 --seed 3 "$T/drawn"
+ok "and copies of it" python3 "$ROOT/tests/e2e/make_data.py" "$T/drawn" "$T/own"
+
+job() { # KIND PATH
+    printf '%s\n' 'network: cifar_small' "dataset: {kind: $1, path: $T/own/$2}" 'batch_size: 32' 'epochs: 2' \
+        'transforms: [{random_crop: {size: 32, padding: 4}}, random_horizontal_flip: {}, {rescale: {scale: 0.0039}}]' \
+        'optimizer: {kind: momentum, learning_rate: 0.01}' "evaluate: {dataset: {kind: $1, path: $T/own/$2}}"
+}
+both() { # NAME KIND PATH: trains on it with two workers, with the losses of the binary reader
+    job "$2" "$3" >"$T/$1.yaml"
+    run "$1" -n 2 "$T/$1.yaml" && same "$(digest "$1")" "$(digest binary)" &&
+        same "$(losses "$1")" "$(losses binary)"
+}
+losses() { grep -o '"loss_hex":"[^"]*"\|"eval[^}]*"' "$T/$1/metrics.jsonl"; }
+job cifar10 sorted >"$T/binary.yaml"
+ok "the binary reader" run binary -n 2 "$T/binary.yaml"
+ok "arrays in a folder have its bits" both arrays numpy arrays
+ok "so do those of an archive" both stored numpy stored.npz
+ok "and of a packed one, channels last" both packed numpy packed.npz
+
+# ---- a job without the data at hand says what they are
+sed 's/path: [^}]*arrays/path: "${WHERE}"/g' "$T/arrays.yaml" >"$T/away.yaml"
+ok "data that are elsewhere" says "give shape and classes or target_width" "$MSCTL" run "$T/away.yaml"
+ok "are looked for here" env WHERE="$T/own/arrays" "$MSCTL" run --run-dir "$T/here" -n 2 "$T/away.yaml"
+ok "with the same bits" same "$(digest here)" "$(digest binary)"
+ok "what is said is held against the files" says "has label 9; the job's (dataset.classes) classes are 0 to 8" "$MSCTL" run \
+    --set dataset.classes=9 --set 'dataset.shape=[3, 32, 32]' "$T/arrays.yaml"
+ok "so is the shape" says "the job says 3x16x16 (dataset.shape)" "$MSCTL" run --set 'dataset.shape=[3, 16, 16]' "$T/arrays.yaml"
+
+# ---- features, numbers as targets
+python3 - "$T" <<'PY'
+import struct, sys
+def npy(name, shape, values):
+    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n"
+    data = struct.pack(f"<{len(values)}d", *values)
+    open(f"{sys.argv[1]}/{name}.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
+x = [((i * 37 + j * 11) % 64) / 64 for i in range(256) for j in range(3)]
+npy("x", (256, 3), x)
+npy("y", (256, 2), [v for i in range(256) for v in (x[3 * i] - x[3 * i + 1], 0.5 * x[3 * i + 2])])
+PY
+printf '%s\n' 'network: [flatten: {}, dense: {out: 2}]' "dataset: {kind: numpy, path: $T}" 'batch_size: 16' 'epochs: 30' \
+    'optimizer: {kind: momentum, learning_rate: 0.2}' >"$T/numbers.yaml"
+ok "features and two numbers a row" run numbers "$T/numbers.yaml"
+last_loss() { tail -n 2 "$T/numbers/metrics.jsonl" | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["loss"])'; }
+ok "are learned" python3 -c "import sys; sys.exit(not $(last_loss) < 1e-4)"
+ok "not with classes" says "wants classes" "$MSCTL" run --set loss=softmax_cross_entropy "$T/numbers.yaml"
+
+# ---- a standing cluster reads below its roots alone, whatever a name says
+ln -s /etc "$T/own/arrays/out"
+ok "a link out of the folder is no array" says "no array out" "$MSCTL" run --set dataset.inputs=out --set dataset.targets=out "$T/arrays.yaml"
+ok "a path is no name" says "dataset.inputs" "$MSCTL" run --set dataset.inputs=../x --set dataset.targets=../y "$T/arrays.yaml"
+
+if [ -d "${SHARED:-/nowhere}/cifar-10-batches-bin" ]; then
+    ok "copies of CIFAR-10" python3 "$ROOT/tests/e2e/make_data.py" "$SHARED/cifar-10-batches-bin" "$T/own"
+    for name in binary arrays stored packed; do rm -rf "${T:?}/$name"; done
+    ok "CIFAR-10 itself" run binary -n 2 --set steps=40 --set epochs=1 "$T/binary.yaml"
+    for name in arrays stored packed; do
+        ok "as $name" run "$name" -n 2 --set steps=40 --set epochs=1 "$T/$name.yaml"
+        ok "has the same bits" same "$(digest "$name")" "$(digest binary)"
+    done
+fi
+finish

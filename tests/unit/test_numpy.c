@@ -1,0 +1,399 @@
+/* test_numpy.c - NumPy arrays as data: in folders and archives, packed and not, each with the same
+ * records; what does not fit is named */
+#include "libworker/data/data.h"
+#include "tests/unit/array_files.h"
+
+#include <unistd.h>
+
+enum { ROWS = 500, C = 3, H = 5, W = 6, VALUES = C * H * W };
+
+static struct data_spec spec_of(const char *dir, const char *file)
+{
+    struct data_spec spec = {.kind = DATA_NUMPY};
+    snprintf(spec.path, sizeof(spec.path), "%s%s%s", dir, *file != '\0' ? "/" : "", file);
+    return spec;
+}
+
+static uint8_t pixel(int64_t row, int64_t c, int64_t y, int64_t x)
+{
+    return (uint8_t)(row * 31 + c * 7 + y * 3 + x);
+}
+
+/* The images of ROWS records; last: channels last. Returns owned. */
+static struct bytes images(int last, const char *descr)
+{
+    struct bytes b = {malloc((size_t)ROWS * VALUES * 8), 0};
+    char shape[64];
+    for (int64_t i = 0; i < (int64_t)ROWS * VALUES; i++) {
+        const int64_t row = i / VALUES;
+        const int64_t k = i % VALUES;
+        const uint8_t value = last ? pixel(row, k % C, k / C / W, k / C % W)
+                                   : pixel(row, k / (H * W), k / W % H, k % W);
+        const float f = value;
+        const double d = value;
+        const size_t item = (size_t)(descr[2] - '0');
+        memcpy(b.at + b.size,
+               item == 1   ? (const void *)&value
+               : item == 4 ? (const void *)&f
+                           : &d,
+               item);
+        b.size += item;
+    }
+    snprintf(shape, sizeof(shape), last ? "(%d, %d, %d, %d)" : "(%d, %d, %d, %d)", ROWS,
+             last ? H : C, last ? W : H, last ? C : W);
+    struct bytes file = npy_make(descr, shape, b.at, b.size);
+    free(b.at);
+    return file;
+}
+
+static struct bytes labels(void)
+{
+    int64_t values[ROWS];
+    char shape[32];
+    for (int64_t i = 0; i < ROWS; i++) {
+        values[i] = i % 11;
+    }
+    snprintf(shape, sizeof(shape), "(%d,)", ROWS);
+    return npy_make("<i8", shape, values, sizeof(values));
+}
+
+static void write_taken(const char *dir, const char *name, struct bytes b)
+{
+    file_write(dir, name, b.at, b.size);
+    free(b.at);
+}
+
+static void write_archive(const char *dir, const char *name, const char *x, const char *y,
+                          int is_deflated, int last)
+{
+    struct archive a = {.with_zip64 = is_deflated};
+    archive_add(&a, x, images(last, "|u1"), is_deflated);
+    archive_add(&a, y, labels(), is_deflated);
+    write_taken(dir, name, archive_end(&a));
+}
+
+static struct data_source *opened(const struct data_spec *spec)
+{
+    struct data_source *source = NULL;
+    ck_ms_ok(data_open(spec, &source, err));
+    return source;
+}
+
+static struct data_identity identity_of(struct data_source *source)
+{
+    struct data_identity identity;
+    ck_ms_ok(data_identify(source, &identity, err));
+    return identity;
+}
+
+/* Forwards, backwards, again. */
+static void check_images(struct data_source *source)
+{
+    static const int64_t order[] = {0, 1, ROWS - 1, 5, 340, ROWS - 2, 0};
+    const struct data_info *info = data_get_info(source);
+    ck_assert_int_eq(info->rows, ROWS);
+    ck_assert_int_eq(info->channels, C);
+    ck_assert_int_eq(info->height, H);
+    ck_assert_int_eq(info->width, W);
+    ck_assert_int_eq(info->classes, 11);
+    for (size_t n = 0; n < MS_ARRAY_SIZE(order); n++) {
+        struct data_record record;
+        ck_ms_ok(data_read(source, order[n], &record, err));
+        ck_assert_int_eq(record.label, order[n] % 11);
+        for (int64_t k = 0; k < VALUES; k++) {
+            const uint8_t want = pixel(order[n], k / (H * W), k / W % H, k % W);
+            const float have = info->dtype == MS_U8 ? ((const uint8_t *)record.values)[k]
+                                                    : ((const float *)record.values)[k];
+            ck_assert_float_eq(have, want);
+        }
+    }
+    ck_ms_ok(data_verify(source, err));
+}
+
+START_TEST(the_same_records_are_the_same_data_however_they_lie)
+{
+    const char *dir = test_dir_make();
+    write_taken(dir, "x_train.npy", images(0, "|u1"));
+    write_taken(dir, "y_train.npy", labels());
+    write_archive(dir, "stored.npz", "x_train.npy", "y_train.npy", 0, 0);
+    write_archive(dir, "packed.npz", "train_images.npy", "train_labels.npy", 1, 1);
+    static const char *const files[] = {"", "stored.npz", "packed.npz"};
+    struct data_identity first = {0, {0}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(files); i++) {
+        const struct data_spec spec = spec_of(dir, files[i]);
+        struct data_source *source = opened(&spec);
+        ck_assert_int_eq(data_get_info(source)->dtype, MS_U8);
+        const struct data_identity identity = identity_of(source);
+        check_images(source);
+        first = i == 0 ? identity : first;
+        ck_assert(data_identity_is_same(&identity, &first));
+        data_close(source);
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* 1.6 MB: what is smaller is not worth a copy of the host. */
+START_TEST(what_is_packed_is_unpacked_once_a_host)
+{
+    enum { N = 4000 };
+    const char *dir = test_dir_make();
+    uint8_t *bytes = malloc((size_t)N * 400);
+    uint8_t y[N];
+    ck_assert_ptr_nonnull(bytes);
+    for (int i = 0; i < N * 400; i++) {
+        bytes[i] = (uint8_t)(i / 400 + i % 400);
+    }
+    for (int i = 0; i < N; i++) {
+        y[i] = (uint8_t)(i % 3);
+    }
+    struct archive a = {.n = 0};
+    archive_add(&a, "x.npy", npy_make("|u1", "(4000, 20, 20)", bytes, (size_t)N * 400), 1);
+    archive_add(&a, "y.npy", npy_make("|u1", "(4000, 1)", y, N), 1);
+    write_taken(dir, "a.npz", archive_end(&a));
+    free(bytes);
+    const struct data_spec spec = spec_of(dir, "a.npz");
+    struct data_source *one = opened(&spec);
+    struct data_source *two = opened(&spec);
+    struct data_record record;
+    ck_assert_int_eq(data_get_info(one)->copied_bytes, N * 400);
+    (void)identity_of(one);
+    ck_assert_int_eq(data_in_memory(one), 0); /* that needs no copy */
+
+    ck_ms_ok(data_read(one, N - 1, &record, err));
+
+    ck_assert_uint_eq(((const uint8_t *)record.values)[7], (uint8_t)(N - 1 + 7));
+    ck_assert_int_eq(data_in_memory(two), N * 400);
+    ck_ms_ok(data_read(two, 17, &record, err));
+    ck_assert_uint_eq(((const uint8_t *)record.values)[399], (uint8_t)(17 + 399));
+    ck_assert_int_eq(record.label, 17 % 3);
+    data_close(two);
+    data_close(one);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(floats_and_doubles_are_floats)
+{
+    const char *dir = test_dir_make();
+    write_taken(dir, "x.npy", images(_i / 2, _i % 2 ? "<f8" : "<f4"));
+    write_taken(dir, "y.npy", labels());
+    const struct data_spec spec = spec_of(dir, "");
+    struct data_source *source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->dtype, MS_F32);
+    check_images(source);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(features_with_numbers_as_targets)
+{
+    const char *dir = test_dir_make();
+    const float x[6] = {1, 2, 3, 4, 5, 6};
+    const double y[4] = {0.5, 0.25, -1, 7};
+    npy_write(dir, "x.npy", "<f4", "(2, 3)", x, sizeof(x));
+    npy_write(dir, "y.npy", "<f8", "(2, 2)", y, sizeof(y));
+    const struct data_spec spec = spec_of(dir, "");
+    struct data_source *source = opened(&spec);
+    const struct data_info *info = data_get_info(source);
+    struct data_record record;
+
+    ck_ms_ok(data_read(source, 1, &record, err));
+
+    ck_assert_int_eq(info->channels, 3);
+    ck_assert_int_eq(info->height * info->width, 1);
+    ck_assert_int_eq(info->classes, 0);
+    ck_assert_int_eq(info->target_width, 2);
+    ck_assert_mem_eq(record.values, x + 3, 12);
+    ck_assert_float_eq(record.targets[0], -1);
+    ck_assert_float_eq(record.targets[1], 7);
+    const struct data_identity before = identity_of(source);
+    data_close(source);
+    const double z[4] = {0.5, 0.25, -1, 8};
+    npy_write(dir, "y.npy", "<f8", "(2, 2)", z, sizeof(z));
+    source = opened(&spec);
+    const struct data_identity after = identity_of(source);
+    ck_assert(!data_identity_is_same(&before, &after));
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(arrays_are_found_by_part_or_name)
+{
+    const char *dir = test_dir_make();
+    const float x[2] = {1, 2};
+    const int32_t y[2] = {1, 4};
+    struct data_spec spec = spec_of(dir, "");
+    struct data_source *source = NULL;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "it has: none");
+    npy_write(dir, "x_train.npy", "<f4", "(2, 1)", x, sizeof(x));
+    npy_write(dir, "y_train.npy", "<i4", "(2,)", y, sizeof(y));
+    source = opened(&spec);
+    data_close(source);
+    spec.usage = DATA_TEST;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "x_test and y_test");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "_train.npy");
+    snprintf(spec.inputs, sizeof(spec.inputs), "x_train");
+    snprintf(spec.targets, sizeof(spec.targets), "labels");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "no array labels");
+    snprintf(spec.targets, sizeof(spec.targets), "y_train");
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->classes, 5);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* ---- what does not fit ---- */
+
+static const struct {
+    const char *x_type, *x_shape;
+    size_t x_size;
+    const char *y_type, *y_shape;
+    size_t y_size;
+    enum data_layout layout;
+    struct data_shape shape;
+    const char *part;
+} misfits[] = {
+    {"<i8", "(2, 2)", 32, "<i8", "(2,)", 16, 0, {0}, "x.astype('float32')"},
+    {"<f4", "(2, 2)", 16, "<i8", "(3,)", 24, 0, {0}, "do not belong together"},
+    {"<f4", "(2, 2)", 16, "<i8", "(2, 5)", 80, 0, {0}, "y.argmax(axis=1)"},
+    {"<f4", "(2, 2)", 16, "<i8", "(2, 1, 1)", 16, 0, {0}, "has 3 dimensions"},
+    {"<f4", "(1, 1, 1, 1, 4)", 16, "<i8", "(1,)", 8, 0, {0}, "has 5 dimensions"},
+    {"<f4", "(1, 8, 8, 8)", 2048, "<i8", "(1,)", 8, 0, {0}, "dataset.layout"},
+    {"<f4", "(1, 3, 8, 3)", 288, "<i8", "(1,)", 8, 0, {0}, "dataset.layout"},
+    {"<f4", "(1, 5000, 1)", 20000, "<i8", "(1,)", 8, 0, {0}, "sides are from 1 to 4096"},
+    {"<f4", "(2, 2)", 12, "<i8", "(2,)", 16, 0, {0}, "it is truncated"},
+    {"<f4", "(2, 2)", 20, "<i8", "(2,)", 16, 0, {0}, "longer than it should be"},
+    {"<f4", "(2, 2)", 16, "<f4", "(2,)", 8, 0, {2, 1, 1, 5, 0}, "y.astype('int64')"},
+    {"<f4", "(2, 2)", 16, "<i8", "(2,)", 16, 0, {3, 1, 1, 0, 0}, "the job says 3x1x1"},
+    {"<f4", "(2, 2)", 16, "<f4", "(2,)", 8, 0, {2, 1, 1, 0, 3}, "dataset.target_width"},
+    {"<f4", "(2, 2)", 16, "<i8", "(2,)", 16, 0, {2, 1, 1, 0, 1}, "dataset.target_width"},
+};
+
+START_TEST(what_does_not_fit_is_named)
+{
+    const char *dir = test_dir_make();
+    static const uint8_t zeros[20000];
+    struct data_spec spec = spec_of(dir, "");
+    struct data_source *source = NULL;
+    spec.layout = misfits[_i].layout;
+    spec.shape = misfits[_i].shape;
+    npy_write(dir, "x.npy", misfits[_i].x_type, misfits[_i].x_shape, zeros, misfits[_i].x_size);
+    npy_write(dir, "y.npy", misfits[_i].y_type, misfits[_i].y_shape, zeros, misfits[_i].y_size);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, misfits[_i].part);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, dir);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_layout_that_is_given_is_obeyed)
+{
+    const char *dir = test_dir_make();
+    float x[2 * 4 * 3 * 3];
+    const uint8_t y[2] = {0, 1};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(x); i++) {
+        x[i] = (float)i;
+    }
+    npy_write(dir, "x.npy", "<f4", "(2, 3, 4, 3)", x, sizeof(x));
+    npy_write(dir, "y.npy", "|u1", "(2,)", y, sizeof(y));
+    for (int last = 0; last < 2; last++) {
+        struct data_spec spec = spec_of(dir, "");
+        spec.layout = last ? DATA_LAYOUT_NHWC : DATA_LAYOUT_NCHW;
+        struct data_source *source = opened(&spec);
+        struct data_record record;
+        ck_ms_ok(data_read(source, 1, &record, err));
+        ck_assert_int_eq(data_get_info(source)->height, last ? 3 : 4);
+        ck_assert_float_eq(((const float *)record.values)[1], last ? 36 + 3 : 36 + 1);
+        data_close(source);
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_label_out_of_range_is_named_with_its_row)
+{
+    const char *dir = test_dir_make();
+    const float x[3] = {0};
+    int64_t y[3] = {0, 1, -1};
+    struct data_spec spec = spec_of(dir, "");
+    struct data_source *source = NULL;
+    npy_write(dir, "x.npy", "<f4", "(3, 1)", x, sizeof(x));
+    npy_write(dir, "y.npy", "<i8", "(3,)", y, sizeof(y));
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "y.npy: row 2 has label -1");
+    y[2] = 2;
+    npy_write(dir, "y.npy", "<i8", "(3,)", y, sizeof(y));
+    spec.shape.classes = 2;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "y.npy: row 2 has label 2");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "dataset.classes");
+    spec.shape.classes = 7;
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->classes, 7);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* A bit of the packed pixels is another one: whoever reads to the end hears of it. */
+START_TEST(a_damaged_archive_is_named)
+{
+    const char *dir = test_dir_make();
+    struct archive a = {.n = 0};
+    archive_add(&a, "x.npy", images(0, "|u1"), 1);
+    archive_add(&a, "y.npy", labels(), 0);
+    struct bytes b = archive_end(&a);
+    struct data_source *source = NULL;
+    const struct data_spec spec = spec_of(dir, "a.npz");
+    uint32_t packed = 0; /* of x, by its own header */
+    memcpy(&packed, b.at + 18, sizeof(packed));
+    b.at[35 + packed * 3 / 4] ^= 0x10;
+    file_write(dir, "a.npz", b.at, b.size);
+    free(b.at);
+    int rc = data_open(&spec, &source, NULL);
+    struct ms_err err = {0, ""};
+    struct data_record record;
+    for (int64_t i = 0; rc == MS_OK && i < ROWS; i++) {
+        rc = data_read(source, i, &record, &err);
+    }
+    ck_assert_int_eq(rc, MS_E_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "a.npz: x is truncated or damaged"));
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_archive_is_refused)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_spec spec = spec_of(dir, "x.npy");
+    const float x[2] = {0};
+    npy_write(dir, "x.npy", "<f4", "(2, 1)", x, sizeof(x));
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "is one array");
+    file_write(dir, "x.npy", "hello", 5);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "np.savez");
+    spec = spec_of(dir, "none.npz");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "none.npz");
+    test_dir_remove(dir);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("numpy");
+    TCase *tc = test_case_create("numpy");
+    tcase_add_test(tc, the_same_records_are_the_same_data_however_they_lie);
+    tcase_add_test(tc, what_is_packed_is_unpacked_once_a_host);
+    tcase_add_loop_test(tc, floats_and_doubles_are_floats, 0, 4);
+    tcase_add_test(tc, features_with_numbers_as_targets);
+    tcase_add_test(tc, arrays_are_found_by_part_or_name);
+    tcase_add_loop_test(tc, what_does_not_fit_is_named, 0, (int)MS_ARRAY_SIZE(misfits));
+    tcase_add_test(tc, a_layout_that_is_given_is_obeyed);
+    tcase_add_test(tc, a_label_out_of_range_is_named_with_its_row);
+    tcase_add_test(tc, a_damaged_archive_is_named);
+    tcase_add_test(tc, a_file_that_is_no_archive_is_refused);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
