@@ -8,7 +8,7 @@
 packages_build=(
     gcc libc6-dev dpkg-dev meson ninja-build pkg-config protobuf-c-compiler
     libevent-dev libprotobuf-c-dev libssl-dev libyaml-dev libjansson-dev zlib1g-dev
-    libxxhash-dev
+    libxxhash-dev libjpeg62-turbo-dev libpng-dev
 )
 
 # for msschedd, on top; left out with -Dscheduler=false

@@ -212,6 +212,27 @@ int data_file_open(const char *path, int *ret_fd, struct ms_err *err)
     return 0;
 }
 
+int data_folder_open(const char *path, DIR **ret, struct ms_err *err)
+{
+    int rc = data_path_check(path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOCTTY);
+    if (fd < 0) {
+        return data_open_fail(path, err);
+    }
+    rc = judge_open(fd, path, err);
+    DIR *dir = rc == 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL) {
+        rc = rc < 0 ? rc : ms_fail(err, MS_E_NOMEM, "%.200s: no memory to read it", path);
+        close(fd);
+        return rc;
+    }
+    *ret = dir;
+    return 0;
+}
+
 /* ---- the lists ---- */
 
 static int take_list(char *list, const char *key, const char *text, struct ms_err *err)

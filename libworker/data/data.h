@@ -21,13 +21,21 @@
 #include <stdint.h>
 
 enum { DATA_SUM_BYTES = 16 };
-enum data_kind { DATA_CIFAR10, DATA_MNIST, DATA_NONLINEAR, DATA_SHAPES, DATA_NUMPY };
+enum data_kind {
+    DATA_CIFAR10,
+    DATA_MNIST,
+    DATA_NONLINEAR,
+    DATA_SHAPES,
+    DATA_NUMPY,
+    DATA_IMAGE_FOLDER
+};
 enum data_usage { DATA_TRAIN, DATA_TEST, DATA_ALL };
 
 /* Rows of the generators. Nonlinear: what 200 steps of two workers with batch 16 read once
  * (the reference runs); shapes: CIFAR-10's file. */
 enum { DATA_NONLINEAR_ROWS = 6400, DATA_SHAPES_ROWS = 10000, DATA_SHAPES_TEST_ROWS = 2000 };
 
+enum data_colours { DATA_RGB, DATA_GREY };
 enum data_layout { DATA_LAYOUT_AUTO, DATA_LAYOUT_NCHW, DATA_LAYOUT_NHWC };
 
 /* What a record is. channels 0: not known; features: channels = features, 1 x 1. Either classes or
@@ -50,6 +58,8 @@ struct data_spec {
                                 others ignore it */
     char inputs[MS_NAME_MAX + 1], targets[MS_NAME_MAX + 1]; /* numpy: names of arrays; "": usual */
     enum data_layout layout;                                /* numpy: of four dimensions */
+    int64_t height, width; /* image_folder: to which images are resized and cut; 0: all are alike */
+    enum data_colours colours; /* image_folder */
 };
 
 /* Does what a record of the kind is stand in the files, not in the name of the kind? */
@@ -88,6 +98,7 @@ struct data_info {
     enum ms_dtype dtype;             /* of its values: u8 pixels, f32 features */
     int64_t classes;                 /* 0: the label is a float target */
     int64_t target_width;            /* float targets a row, else 0 */
+    int is_decoded;                  /* reading is work, which readers share (data_reader_create) */
     int64_t copied_bytes; /* that reading, from the first record on, brings into memory, once
                              for all ranks and jobs of a host (host_copy.h) */
 };
@@ -115,6 +126,15 @@ struct data_record {
 /* Record `row`: what ret points to is the source's until the next read. One thread at a time. A
  * label out of range: MS_E_INVALID with file and record; a file that became shorter: MS_E_IO. */
 int data_read(struct data_source *source, int64_t row, struct data_record *ret, struct ms_err *err);
+
+/* Of a source with is_decoded: one that reads beside others, and beside data_read, each in one
+ * thread at a time. What it returns is its own until its next read. Lives no longer than the
+ * source. */
+struct data_reader;
+int data_reader_create(struct data_source *source, struct data_reader **ret, struct ms_err *err);
+void data_reader_destroy(struct data_reader *reader); /* NULL allowed */
+int data_reader_read(struct data_reader *reader, int64_t row, struct data_record *ret,
+                     struct ms_err *err);
 
 /* Which data these are: the same for the same records, packed or not, whatever their files are
  * called. */
@@ -214,6 +234,7 @@ struct loader_config {
     int64_t first_epoch; /* 0-based; with first_step: where to begin (recovery) */
     int64_t first_step;  /* within first_epoch */
     int depth;           /* batches ahead, >= 1; 0: 2 */
+    int threads;         /* that decode (is_decoded), >= 1; 0: 1. No bit depends on them */
 };
 
 struct batch_tensor {

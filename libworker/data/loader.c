@@ -4,6 +4,7 @@
  * is allocated after the start. Which record enters which batch is order.c's pure function, so the
  * thread's timing decides nothing. */
 #include "libworker/data/data.h"
+#include "libworker/data/pool.h"
 #include "proto/thread.h"
 
 #include <assert.h>
@@ -39,7 +40,12 @@ struct loader {
     struct row images, labels;
 
     int64_t *perm; /* of the epoch, where it shuffles */
-    void *scratch; /* of the transforms */
+    char *scratch; /* of the transforms, scratch_bytes a thread */
+    size_t scratch_bytes;
+
+    int n_threads;
+    struct data_reader **readers; /* a thread; NULL: records are read from the source, by one */
+    struct pool *pool;            /* NULL: one thread */
 
     struct slot *slots;
     int n_slots;
@@ -58,11 +64,12 @@ struct loader {
 /* ---- the thread ---- */
 
 static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row, int64_t epoch,
-                    struct ms_err *err)
+                    int thread, struct ms_err *err)
 {
     const struct data_info *data = &l->data;
     struct data_record record;
-    int rc = data_read(l->cfg.source, row, &record, err);
+    int rc = l->readers != NULL ? data_reader_read(l->readers[thread], row, &record, err)
+                                : data_read(l->cfg.source, row, &record, err);
     if (rc < 0) {
         return rc;
     }
@@ -71,7 +78,8 @@ static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row,
     const struct image image = {data->dtype, record.values, data->channels, data->height,
                                 data->width};
     transform_apply(l->transforms, l->cfg.n_transforms, &image, l->cfg.seed, (uint64_t)epoch, row,
-                    l->scratch, (float *)(void *)(slot->images + (size_t)k * l->images.bytes));
+                    l->scratch + (size_t)thread * l->scratch_bytes,
+                    (float *)(void *)(slot->images + (size_t)k * l->images.bytes));
     return MS_OK;
 }
 
@@ -89,6 +97,23 @@ static struct batch_tensor tensor_of(const struct row *row, const void *values, 
     return (struct batch_tensor){row->dtype, (size_t)batch * row->count, values};
 }
 
+struct filling { /* of one batch */
+    struct loader *loader;
+    struct slot *slot;
+    int64_t epoch, index; /* of the batch within the epoch */
+};
+
+static int fill_item(void *arg, int thread, int64_t k, struct ms_err *err)
+{
+    const struct filling *f = arg;
+    struct loader *l = f->loader;
+    if (atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+        return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
+    }
+    const int64_t row = data_shard_row(&l->shard, l->perm, f->index * l->cfg.batch + k);
+    return fill_row(l, f->slot, k, row, f->epoch, thread, err);
+}
+
 /* index: of the batch within the epoch. */
 static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t index,
                 struct ms_err *err)
@@ -98,15 +123,13 @@ static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t inde
     const int64_t left = l->batches_per_epoch - step * accumulate; /* with this step's */
     int is_last = index == l->batches_per_epoch - 1;
     int64_t rows = is_last ? l->info.last_rows : l->cfg.batch;
-    for (int64_t k = 0; k < rows; k++) {
-        if (atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-            return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
-        }
-        int64_t row = data_shard_row(&l->shard, l->perm, index * l->cfg.batch + k);
-        int rc = fill_row(l, slot, k, row, epoch, err);
-        if (rc < 0) {
-            return rc;
-        }
+    struct filling filling = {l, slot, epoch, index};
+    int rc = l->pool != NULL ? pool_run(l->pool, rows, fill_item, &filling, err) : MS_OK;
+    for (int64_t k = 0; rc == MS_OK && l->pool == NULL && k < rows; k++) {
+        rc = fill_item(&filling, 0, k, err);
+    }
+    if (rc < 0) {
+        return rc;
     }
     clear_rest(l, slot, rows);
     slot->batch = (struct batch){.images = tensor_of(&l->images, slot->images, l->cfg.batch),
@@ -289,13 +312,31 @@ static int allocate_slots(struct loader *l)
     return is_complete;
 }
 
+/* Threads decode; of what lies there as it is used, one reads as fast as any. */
+static int make_readers(struct loader *l, struct ms_err *err)
+{
+    int rc = MS_OK;
+    if (!l->data.is_decoded) {
+        return MS_OK;
+    }
+    l->readers = calloc((size_t)l->n_threads, sizeof(*l->readers));
+    if (l->readers == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for %d threads that decode", l->n_threads);
+    }
+    for (int i = 0; rc == MS_OK && i < l->n_threads; i++) {
+        rc = data_reader_create(l->cfg.source, &l->readers[i], err);
+    }
+    return rc == MS_OK && l->n_threads > 1 ? pool_create(l->n_threads, &l->pool, err) : rc;
+}
+
 static int allocate_all(struct loader *l, struct ms_err *err)
 {
     const struct data_info *data = &l->data;
     size_t scratch = transform_scratch(l->transforms, l->cfg.n_transforms, data->channels,
                                        data->height, data->width);
     l->slots = calloc((size_t)l->n_slots, sizeof(*l->slots));
-    l->scratch = allocate(scratch, 1);
+    l->scratch_bytes = (scratch + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    l->scratch = allocate(l->scratch_bytes, (size_t)l->n_threads);
     l->perm = l->shard.shuffle ? malloc((size_t)data->rows * sizeof(*l->perm)) : NULL;
     if (l->slots == NULL || l->scratch == NULL || (l->shard.shuffle && l->perm == NULL) ||
         !allocate_slots(l)) {
@@ -345,6 +386,7 @@ static int make(const struct loader_config *cfg, struct loader **ret, struct ms_
     }
     l->n_slots = (cfg->depth > 0 ? cfg->depth : DEPTH_DEFAULT) + 1;
     l->data = *data_get_info(cfg->source);
+    l->n_threads = l->data.is_decoded && cfg->threads > 1 ? cfg->threads : 1;
     rc = measure(l, err);
     if (rc < 0) {
         loader_destroy(l);
@@ -374,6 +416,9 @@ int loader_create(const struct loader_config *cfg, struct loader **ret, struct m
     }
     rc = allocate_all(l, err);
     if (rc == MS_OK) {
+        rc = make_readers(l, err);
+    }
+    if (rc == MS_OK) {
         rc = start_thread(l, err);
     }
     if (rc < 0) {
@@ -402,6 +447,11 @@ void loader_destroy(struct loader *loader)
         return;
     }
     end_thread(loader);
+    pool_destroy(loader->pool);
+    for (int i = 0; loader->readers != NULL && i < loader->n_threads; i++) {
+        data_reader_destroy(loader->readers[i]);
+    }
+    free(loader->readers);
     for (int i = 0; loader->slots != NULL && i < loader->n_slots; i++) {
         free(loader->slots[i].images);
         free(loader->slots[i].labels);

@@ -9,6 +9,7 @@
 
 #include "proto/err.h"
 
+#include <dirent.h>
 #include <stddef.h>
 
 /* From now on jobs may name these variables (blanks between; a last * stands for anything) and read
@@ -27,6 +28,9 @@ int data_path_check(const char *path, struct ms_err *err);
 
 /* Opens a regular file and judges where it really lies, so that no link is swapped in between. */
 int data_file_open(const char *path, int *ret_fd, struct ms_err *err);
+
+/* The same for a folder, whose names are as much as is read of it. Closed with closedir. */
+int data_folder_open(const char *path, DIR **ret, struct ms_err *err);
 
 /* errno is of an attempt to open path, a file or folder of data: says for whom it is closed.
  * Returns MS_E_NOT_FOUND or MS_E_IO. */

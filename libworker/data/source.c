@@ -4,6 +4,7 @@
 #include "libworker/data/path.h"
 #include "proto/macros.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static const struct {
     [DATA_NONLINEAR] = {NOWHERE, nonlinear_open, {2, 1, 1, 0, 1}},
     [DATA_SHAPES] = {NOWHERE, shapes_open, {3, 32, 32, 10, 0}},
     [DATA_NUMPY] = {FOLDER_OR_FILE, numpy_open, {0, 0, 0, 0, 0}},
+    [DATA_IMAGE_FOLDER] = {FOLDER, image_folder_open, {0, 0, 0, 0, 0}},
 };
 
 int data_kind_is_own(enum data_kind kind)
@@ -162,6 +164,26 @@ int data_read(struct data_source *source, int64_t row, struct data_record *ret, 
                        (long long)source->info.rows);
     }
     return source->read(source, row, ret, err);
+}
+
+int data_reader_create(struct data_source *source, struct data_reader **ret, struct ms_err *err)
+{
+    assert(source->info.is_decoded);
+    return source->reader_create(source, ret, err);
+}
+
+void data_reader_destroy(struct data_reader *reader)
+{
+    if (reader != NULL) {
+        reader->destroy(reader);
+    }
+}
+
+int data_reader_read(struct data_reader *reader, int64_t row, struct data_record *ret,
+                     struct ms_err *err)
+{
+    assert(row >= 0 && row < reader->source->info.rows);
+    return reader->read(reader, row, ret, err);
 }
 
 int data_verify(struct data_source *source, struct ms_err *err)

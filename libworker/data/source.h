@@ -12,9 +12,18 @@ struct data_source { /* the first member of each kind's own struct */
     int (*verify)(struct data_source *source, struct ms_err *err); /* NULL: nothing tells */
     /* What tells its records from others; NULL: some of them, where any can be had at once. */
     int (*identify)(struct data_source *source, struct sum *sum, struct ms_err *err);
+    /* is_decoded: one that reads beside others. */
+    int (*reader_create)(struct data_source *source, struct data_reader **ret, struct ms_err *err);
     int64_t (*in_memory)(const struct data_source *source); /* NULL: nothing is shared */
     void (*close)(
         struct data_source *source); /* frees the whole object; copes with a half-built one */
+};
+
+struct data_reader { /* the first member of each kind's own struct */
+    struct data_source *source;
+    int (*read)(struct data_reader *reader, int64_t row, struct data_record *ret,
+                struct ms_err *err);
+    void (*destroy)(struct data_reader *reader);
 };
 
 /* path is expanded already. Return owned. */
@@ -29,6 +38,9 @@ int shapes_open(const struct data_spec *spec, const char *path, struct data_sour
 
 int numpy_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                struct ms_err *err);
+
+int image_folder_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                      struct ms_err *err);
 
 /* What a user's files may hold: sides, channels and targets within the limits. name: the file. */
 int data_check_shape(const char *name, const struct data_info *info, struct ms_err *err);

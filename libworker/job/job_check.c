@@ -39,6 +39,10 @@ static int check_dataset(const struct data_spec *data, const struct tree_node *t
                          "%s.usage: all has no meaning with kind: %s; give train or test", section,
                          job_data_kind_name(data->kind));
     }
+    if ((data->height == 0) != (data->width == 0)) {
+        return tree_fail(node_at(tree, section), err,
+                         "%s.size: height and width are both above 0, or both 0", section);
+    }
     if ((data->inputs[0] == '\0') != (data->targets[0] == '\0')) {
         return tree_fail(node_at(tree, section), err,
                          "%s: inputs and targets name two arrays that belong together; give both, "
@@ -56,8 +60,13 @@ static int is_settled(const struct data_shape *shape)
 /* What is evaluated on must be the same. */
 static void settle_evaluate(struct job *job)
 {
-    if (data_kind_is_own(job->evaluate_dataset.kind)) {
-        job->evaluate_dataset.shape = data_shape_of(&job->dataset);
+    struct data_spec *data = &job->evaluate_dataset;
+    if (data_kind_is_own(data->kind)) {
+        data->shape = data_shape_of(&job->dataset);
+    }
+    if (data->kind == DATA_IMAGE_FOLDER && data->height == 0) {
+        data->height = job->dataset.height;
+        data->width = job->dataset.width;
     }
 }
 

@@ -12,7 +12,9 @@
 
 static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
                                        "linear",   "cifar_small", NULL};
-static const char *const data_kinds[] = {"cifar10", "mnist", "nonlinear", "shapes", "numpy", NULL};
+static const char *const data_kinds[] = {"cifar10", "mnist",        "nonlinear", "shapes",
+                                         "numpy",   "image_folder", NULL};
+static const char *const colours[] = {"rgb", "grey", NULL};
 static const char *const layouts[] = {"auto", "nchw", "nhwc", NULL};
 static const char *const usages[] = {"train", "test", "all", NULL};
 static const char *const losses[] = {"softmax_cross_entropy", "mse", "l1", "huber",
@@ -38,7 +40,8 @@ static const char *const interpolations[] = {"bilinear", "nearest", NULL};
 
 enum {
     ARRAYS = 1U << DATA_NUMPY,
-    OWN = ARRAYS, /* data_kind_is_own */
+    IMAGES = 1U << DATA_IMAGE_FOLDER,
+    OWN = ARRAYS | IMAGES, /* data_kind_is_own */
     FILES = 1U << DATA_CIFAR10 | 1U << DATA_MNIST | OWN,
     GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES,
     DRAWN = 1U << DATA_SHAPES,
@@ -111,6 +114,29 @@ enum {
             .when_offset = IN_JOB(member.kind),                                                    \
             .when_mask = ARRAYS,                                                                   \
             .help = "of four dimensions: where the channels stand",                                \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".size",                                                                 \
+            .type = FIELD_SIZE,                                                                    \
+            .offset = IN_JOB(member.height),                                                       \
+            .min = 0,                                                                              \
+            .max = MS_IMAGE_SIDE_MAX,                                                              \
+            .builtin = "0",                                                                        \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = IMAGES,                                                                   \
+            .help = "[height, width] to which images are resized and cut; 0: all are alike",       \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".colours",                                                              \
+            .type = FIELD_ENUM,                                                                    \
+            .offset = IN_JOB(member.colours),                                                      \
+            .choices = colours,                                                                    \
+            .builtin = "rgb",                                                                      \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = IMAGES,                                                                   \
+            .help = "what images become",                                                          \
         },                                                                                         \
     {                                                                                              \
         .key = prefix ".seed", .type = FIELD_UINT64, .offset = IN_JOB(member.seed), .min = 0,      \

@@ -66,6 +66,7 @@ static struct loader_config loader_config(const struct train *train)
                                   .shuffle = job->dataset.shuffle,
                                   .seed = job->seed,
                                   .epochs = job->epochs,
+                                  .threads = train->cpus.threads,
                                   .depth = LOADER_DEPTH};
 }
 
@@ -139,6 +140,7 @@ static struct loader_config eval_config(const struct train *train,
                                   .evaluation = 1,
                                   .seed = job->seed,
                                   .epochs = 1,
+                                  .threads = train->cpus.threads,
                                   .depth = LOADER_DEPTH};
 }
 

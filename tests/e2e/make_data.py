@@ -1,20 +1,20 @@
-"""make_data.py SOURCE TARGET - the records of a folder in CIFAR-10's binary layout, as a user would have them
+"""make_data.py SOURCE TARGET [ROWS] - the records of a folder in CIFAR-10's binary layout, as a user would have them
 
-Below TARGET, with the same records in the same order (by class, as a folder of images has them): sorted/ (binary layout),
-arrays/ (x_train.npy ...), stored.npz, packed.npz (channels last), png/train/CLASS/00000.png ..., data.csv. By zlib,
-struct and zipfile alone: what is read is not made by what reads."""
-import csv, glob, os, struct, sys, zipfile, zlib
+Below TARGET, with the same records in the same order (by class, as a folder of images has them): sorted/ (binary
+layout), arrays/ (x_train.npy ...), stored.npz, packed.npz (channels last), png/train/CLASS/00000.png ... ROWS: of each
+part only the first ones. By zlib, struct and zipfile alone: what is read is not made by what reads."""
+import glob, os, struct, sys, zipfile, zlib
 
 RECORD, SIDE = 3073, 32
 PLANE = SIDE * SIDE
 
 
-def records(source, part):
+def records(source, part, limit):
     rows = []
     for name in sorted(glob.glob(f"{source}/{part}*.bin")):
         raw = open(name, "rb").read()
         rows += [raw[i:i + RECORD] for i in range(0, len(raw), RECORD)]
-    return sorted(rows, key=lambda row: row[0])  # stable
+    return sorted(rows[:limit], key=lambda row: row[0])  # stable
 
 
 def npy(descr, shape, data):
@@ -52,11 +52,11 @@ def archive(path, method, members):
             file.writestr(name, data)
 
 
-def main(source, target):
+def main(source, target, limit=None):
     classes = "airplane automobile bird cat deer dog frog horse ship truck".split()
     stored, packed = {}, {}
     for part, suffix in ("data_batch", "train"), ("test_batch", "test"):
-        rows = records(source, part)
+        rows = records(source, part, limit and int(limit))
         n = len(rows)
         for k in range(0, n, 10000):
             write(f"{target}/sorted/{part}_{k // 10000}.bin", b"".join(rows[k:k + 10000]))

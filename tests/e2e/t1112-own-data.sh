@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t1112-own-data.sh - the same records as NumPy arrays, packed and not: the bits of the binary reader; features with numbers as
-# targets; what is wrong is named before anything starts
+# t1112-own-data.sh - the same records as NumPy arrays, packed and not, and as PNG images in folders: the bits of the binary
+# reader; features with numbers as targets; what is wrong is named
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
 . "$(dirname "$0")/standing.sh"
@@ -24,6 +24,7 @@ ok "the binary reader" run binary -n 2 "$T/binary.yaml"
 ok "arrays in a folder have its bits" both arrays numpy arrays
 ok "so do those of an archive" both stored numpy stored.npz
 ok "and of a packed one, channels last" both packed numpy packed.npz
+ok "and images in folders" both images image_folder png
 
 # ---- a job without the data at hand says what they are
 sed 's/path: [^}]*arrays/path: "${WHERE}"/g' "$T/arrays.yaml" >"$T/away.yaml"
@@ -52,16 +53,27 @@ last_loss() { tail -n 2 "$T/numbers/metrics.jsonl" | python3 -c 'import json, sy
 ok "are learned" python3 -c "import sys; sys.exit(not $(last_loss) < 1e-4)"
 ok "not with classes" says "wants classes" "$MSCTL" run --set loss=softmax_cross_entropy "$T/numbers.yaml"
 
+# ---- images of any size, and damaged ones
+sed 's/path: [^,}]*/&, size: 24/' "$T/images.yaml" >"$T/sized.yaml"
+ok "images are resized and cut" run sized -n 2 --set 'transforms=[{rescale: {scale: 0.0039}}]' "$T/sized.yaml"
+ok "to other weights" [ "$(digest sized)" != "$(digest images)" ]
+one=$(find "$T/own/png/train" -name '*.png' | sort | tail -n 1)
+cp "$one" "$T/whole.png"
+head -c 300 "$T/whole.png" >"$one"
+ok "a truncated image" says "${one#"$T/own/png"/} is truncated or damaged (PNG)" "$MSCTL" run --run-dir "$T/torn" -n 2 "$T/images.yaml"
+cp "$T/whole.png" "$one"
+
 # ---- a standing cluster reads below its roots alone, whatever a name says
 ln -s /etc "$T/own/arrays/out"
 ok "a link out of the folder is no array" says "no array out" "$MSCTL" run --set dataset.inputs=out --set dataset.targets=out "$T/arrays.yaml"
 ok "a path is no name" says "dataset.inputs" "$MSCTL" run --set dataset.inputs=../x --set dataset.targets=../y "$T/arrays.yaml"
 
-if [ -d "${SHARED:-/nowhere}/cifar-10-batches-bin" ]; then
-    ok "copies of CIFAR-10" python3 "$ROOT/tests/e2e/make_data.py" "$SHARED/cifar-10-batches-bin" "$T/own"
-    for name in binary arrays stored packed; do rm -rf "${T:?}/$name"; done
+if [ -d "${SHARED:-/nowhere}/data/cifar-10-batches-bin" ]; then
+    rm -rf "$T/own" # its first 10,000 images of each part: a file each
+    ok "copies of CIFAR-10" python3 "$ROOT/tests/e2e/make_data.py" "$SHARED/data/cifar-10-batches-bin" "$T/own" 10000
+    for name in binary arrays stored packed images; do rm -rf "${T:?}/$name"; done
     ok "CIFAR-10 itself" run binary -n 2 --set steps=40 --set epochs=1 "$T/binary.yaml"
-    for name in arrays stored packed; do
+    for name in arrays stored packed images; do
         ok "as $name" run "$name" -n 2 --set steps=40 --set epochs=1 "$T/$name.yaml"
         ok "has the same bits" same "$(digest "$name")" "$(digest binary)"
     done

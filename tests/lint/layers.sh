@@ -37,6 +37,8 @@ only=(
     'hwloc\.h|^libworker/host/'
     'omp\.h|^libworker/(host|plan)/'
     'zlib\.h|^libworker/data/'
+    'jpeglib\.h|^libworker/data/picture_jpeg'
+    'png\.h|^libworker/data/picture_png'
     'xxhash\.h|^libworker/(data|train)/'
 )
 bad=0

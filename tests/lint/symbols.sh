@@ -7,7 +7,7 @@ export LC_ALL=C
 
 programs=(daemon/msschedd libworker/msworker cli/msctl)
 # libraries that must be among those seen, or this looks at the wrong place
-expected=(libevent libsqlite3 libssl libcrypto libprotobuf-c libdnnl libhwloc libxxhash libyaml libjansson)
+expected=(libevent libsqlite3 libssl libcrypto libprotobuf-c libdnnl libhwloc libxxhash libyaml libjansson libjpeg libpng16)
 
 T=$(mktemp -d) || exit 2
 trap 'rm -rf "$T"' EXIT

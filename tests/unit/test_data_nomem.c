@@ -7,7 +7,7 @@
 #include "libworker/data/safetensors.h"
 #include "libworker/job/job.h"
 #include "libworker/network/network.h"
-#include "tests/unit/array_files.h"
+#include "tests/unit/image_files.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -218,13 +218,28 @@ START_TEST(tensors_are_written_and_read_whole_or_not_at_all)
 }
 END_TEST
 
+/* What is decoded allocates when it is read. */
+static int read_one(struct data_source *source)
+{
+    struct data_reader *reader = NULL;
+    struct data_record record;
+    int rc = data_reader_create(source, &reader, NULL);
+    if (rc == MS_OK) {
+        rc = data_reader_read(reader, 0, &record, NULL);
+    }
+    data_reader_destroy(reader);
+    return rc;
+}
+
 /* Only the opening and the creation allocate, so the loader's thread never fails here. */
 static int open_and_load(const struct data_spec *spec)
 {
     struct data_source *source = NULL;
     struct loader *loader = NULL;
     int rc = data_open(spec, &source, NULL);
-    if (rc == MS_OK) {
+    if (rc == MS_OK && data_get_info(source)->is_decoded) {
+        rc = read_one(source);
+    } else if (rc == MS_OK) {
         const struct transform resize = {.kind = TRANSFORM_RESIZE, .height = 9, .width = 9};
         const struct loader_config cfg = {.source = source,
                                           .transforms = &resize,
@@ -258,6 +273,9 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
     npy_write(dir, "y.npy", "|u1", "(3,)", labels + 8, 3);
     free(images);
     free(labels);
+    png_write(dir, "train", "none", 1, 1, 0); /* makes the folder */
+    png_write(dir, "train/a", "1.png", 3, 3, 0);
+    png_write(dir, "train/b", "2.png", 3, 3, 0);
     int more = 1;
     long n = 0;
     for (; more; n++) {
@@ -342,7 +360,8 @@ int main(void)
     tcase_add_loop_test(tc, layers_are_listed_whole_or_not_at_all, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_loop_test(tc, canonical_json_is_whole_or_not_there, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
-    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_NUMPY + 1);
+    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0,
+                        DATA_IMAGE_FOLDER + 1);
     tcase_add_test(tc, packed_data_are_identified_or_refused);
     tcase_add_test(tc, a_copy_is_whole_or_not_there);
     suite_add_tcase(suite, tc);

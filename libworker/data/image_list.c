@@ -1,0 +1,304 @@
+/* image_list.c - the images below a folder of classes: which files, in which order, of which class
+ */
+#include "libworker/data/image_list.h"
+
+#include "libworker/data/path.h"
+#include "proto/grow.h"
+#include "proto/macros.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 16, RELATIVE_MAX = 768 };
+
+void image_list_free(struct image_list *list)
+{
+    for (size_t i = 0; i < list->n_classes; i++) {
+        free(list->classes[i]);
+    }
+    free(list->classes);
+    free(list->entries);
+    free(list->names);
+    *list = (struct image_list){.n = 0};
+}
+
+void image_list_path(const struct image_list *list, size_t i, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s/%s", list->root, list->names + list->entries[i].path);
+}
+
+static int fail_nomem(const struct image_list *list, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory for its list of files", list->root);
+}
+
+/* ---- names ---- */
+
+enum what { NOTHING, IMAGE, FOREIGN };
+
+/* By the end of its name; what it is, the first bytes say when it is read. */
+static enum what what_is(const char *name)
+{
+    static const char *const ours[] = {"jpg", "jpeg", "png"};
+    static const char *const foreign[] = {"bmp", "gif", "webp", "tif",  "tiff",
+                                          "ppm", "pgm", "jp2",  "heic", "avif"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(ours); i++) {
+        if (strcasecmp(dot + 1, ours[i]) == 0) {
+            return IMAGE;
+        }
+    }
+    for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(foreign); i++) {
+        if (strcasecmp(dot + 1, foreign[i]) == 0) {
+            return FOREIGN;
+        }
+    }
+    return NOTHING;
+}
+
+/* Links are followed: what they lead to is judged where it is opened. */
+static int is_folder(const DIR *dir, const struct dirent *entry)
+{
+    struct stat st;
+    if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) {
+        return entry->d_type == DT_DIR;
+    }
+    return fstatat(dirfd((DIR *)dir), entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int add_image(struct image_list *list, const char *path, int32_t label, struct ms_err *err)
+{
+    const size_t size = strlen(path) + 1;
+    char *names = ms_grow(list->names, list->names_size, size, 1, &list->names_room);
+    list->names = names != NULL ? names : list->names;
+    struct image_list_entry *entries =
+        ms_grow(list->entries, list->n, 1, sizeof(*entries), &list->room);
+    list->entries = entries != NULL ? entries : list->entries;
+    if (names == NULL || entries == NULL) {
+        return fail_nomem(list, err);
+    }
+    memcpy(list->names + list->names_size, path, size);
+    list->entries[list->n++] = (struct image_list_entry){list->names_size, label};
+    list->names_size += size;
+    return MS_OK;
+}
+
+struct walk {
+    struct image_list *list;
+    int32_t label;
+    int depth;
+    char path[RELATIVE_MAX + 1]; /* below root: the folder in work */
+};
+
+static int walk_folder(struct walk *walk, struct ms_err *err);
+
+static int walk_entry(struct walk *walk, const DIR *dir, const struct dirent *entry,
+                      struct ms_err *err)
+{
+    const size_t before = strlen(walk->path);
+    const size_t length = before + 1 + strlen(entry->d_name);
+    const enum what what = what_is(entry->d_name);
+    const int is_dir = is_folder(dir, entry);
+    if (entry->d_name[0] == '.' || (!is_dir && what == NOTHING)) {
+        return MS_OK;
+    }
+    if (length > RELATIVE_MAX || (is_dir && walk->depth == DEPTH_MAX)) {
+        return ms_fail(
+            err, MS_E_INVALID,
+            "data set %.140s: below %.100s are paths of more than %d bytes or %d folders",
+            walk->list->root, walk->path, RELATIVE_MAX, DEPTH_MAX);
+    }
+    if (!is_dir && what == FOREIGN) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.140s/%.100s/%.60s: JPEG and PNG images are read; convert it (mogrify "
+                       "-format png), or leave it out",
+                       walk->list->root, walk->path, entry->d_name);
+    }
+    snprintf(walk->path + before, sizeof(walk->path) - before, "/%s", entry->d_name);
+    walk->depth++;
+    int rc = is_dir ? walk_folder(walk, err) : add_image(walk->list, walk->path, walk->label, err);
+    walk->depth--;
+    walk->path[before] = '\0';
+    return rc;
+}
+
+static int walk_folder(struct walk *walk, struct ms_err *err)
+{
+    char path[sizeof(walk->list->root) + RELATIVE_MAX + 2];
+    DIR *dir = NULL;
+    snprintf(path, sizeof(path), "%s/%s", walk->list->root, walk->path);
+    int rc = data_folder_open(path, &dir, err);
+    if (rc < 0) {
+        return rc;
+    }
+    for (const struct dirent *entry; rc == MS_OK && (entry = readdir(dir)) != NULL;) {
+        rc = walk_entry(walk, dir, entry, err);
+    }
+    closedir(dir);
+    return rc;
+}
+
+/* ---- classes ---- */
+
+static int add_class(struct image_list *list, const char *name, struct ms_err *err)
+{
+    char **classes =
+        ms_grow(list->classes, list->n_classes, 1, sizeof(char *), &list->classes_room);
+    list->classes = classes != NULL ? classes : list->classes;
+    if (classes == NULL || (classes[list->n_classes] = strdup(name)) == NULL) {
+        return fail_nomem(list, err);
+    }
+    list->n_classes++;
+    return MS_OK;
+}
+
+static int compare_classes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The folders of a folder, sorted. */
+static int read_classes(struct image_list *list, const char *path, struct ms_err *err)
+{
+    DIR *dir = NULL;
+    int rc = data_folder_open(path, &dir, err);
+    if (rc < 0) {
+        return rc;
+    }
+    for (const struct dirent *entry; rc == MS_OK && (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] != '.' && is_folder(dir, entry)) {
+            rc = add_class(list, entry->d_name, err);
+        }
+    }
+    closedir(dir);
+    if (rc == MS_OK && list->n_classes > MS_CLASSES_MAX) {
+        rc = ms_fail(err, MS_E_INVALID, "data set %.200s has %zu folders; at most %d classes", path,
+                     list->n_classes, MS_CLASSES_MAX);
+    }
+    if (rc == MS_OK && list->n_classes == 0) {
+        rc = ms_fail(err, MS_E_NOT_FOUND,
+                     "data set %.160s has no folders: each class is one, with its JPEG or PNG "
+                     "images",
+                     path);
+    }
+    if (rc == MS_OK) {
+        qsort(list->classes, list->n_classes, sizeof(char *), compare_classes);
+    }
+    return rc;
+}
+
+/* A test's classes are those of the training: one that has none there, or is unknown. */
+static int check_part(const struct image_list *list, struct ms_err *err)
+{
+    DIR *dir = NULL;
+    int rc = data_folder_open(list->root, &dir, err);
+    if (rc < 0) {
+        return rc;
+    }
+    for (const struct dirent *entry; rc == MS_OK && (entry = readdir(dir)) != NULL;) {
+        const char *name = entry->d_name;
+        if (name[0] != '.' && is_folder(dir, entry) &&
+            bsearch(&name, list->classes, list->n_classes, sizeof(char *), compare_classes) ==
+                NULL) {
+            rc = ms_fail(err, MS_E_INVALID,
+                         "data set %.160s: class %.60s is not among the %zu that are trained "
+                         "(train/)",
+                         list->root, name, list->n_classes);
+        }
+    }
+    closedir(dir);
+    return rc;
+}
+
+static int has_folder(const char *path, const char *name)
+{
+    char below[MS_PATH_MAX + 16];
+    struct stat st;
+    snprintf(below, sizeof(below), "%s/%s", path, name);
+    return stat(below, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Which part, and who says the classes. */
+static int find_root(const char *path, enum data_usage usage, struct image_list *list,
+                     char *ret_classes, size_t size, struct ms_err *err)
+{
+    static const char *const tests[] = {"test", "val", "validation"};
+    const char *part = has_folder(path, "train") ? "train" : NULL;
+    const int has_train = part != NULL;
+    int has_test = 0;
+    for (size_t i = MS_ARRAY_SIZE(tests); i-- > 0;) {
+        if (has_folder(path, tests[i])) {
+            has_test = 1;
+            part = usage == DATA_TEST ? tests[i] : part;
+        }
+    }
+    if ((usage == DATA_TEST && has_train && !has_test) ||
+        (usage != DATA_TEST && part == NULL && has_test)) {
+        return ms_fail(err, MS_E_NOT_FOUND, "data set %.160s has %s, and no folder %s beside it",
+                       path, has_train ? "train" : "test or val",
+                       has_train ? "test or val" : "train");
+    }
+    snprintf(list->root, sizeof(list->root), "%s%s%s", path, part != NULL ? "/" : "",
+             part != NULL ? part : "");
+    snprintf(ret_classes, size, "%s%s", has_train ? path : list->root, has_train ? "/train" : "");
+    return MS_OK;
+}
+
+/* ---- all of it ---- */
+
+static int compare_entries(const void *a, const void *b, void *names)
+{
+    const struct image_list_entry *one = a;
+    const struct image_list_entry *two = b;
+    return strcmp((const char *)names + one->path, (const char *)names + two->path);
+}
+
+static int read_class(struct image_list *list, size_t label, struct ms_err *err)
+{
+    struct walk walk = {.list = list, .label = (int32_t)label};
+    const size_t first = list->n;
+    if (strlen(list->classes[label]) > RELATIVE_MAX ||
+        !has_folder(list->root, list->classes[label])) {
+        return MS_OK; /* a test has no image of it */
+    }
+    snprintf(walk.path, sizeof(walk.path), "%s", list->classes[label]);
+    int rc = walk_folder(&walk, err);
+    if (rc == MS_OK && list->n == first) {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "data set %.160s: folder %.60s has no JPEG or PNG image; each folder is a "
+                     "class",
+                     list->root, list->classes[label]);
+    }
+    if (rc == MS_OK) {
+        qsort_r(list->entries + first, list->n - first, sizeof(*list->entries), compare_entries,
+                list->names);
+    }
+    return rc;
+}
+
+int image_list_make(const char *path, enum data_usage usage, struct image_list *ret,
+                    struct ms_err *err)
+{
+    char classes[MS_PATH_MAX + 16];
+    *ret = (struct image_list){.n = 0};
+    int rc = find_root(path, usage, ret, classes, sizeof(classes), err);
+    rc = rc < 0 ? rc : read_classes(ret, classes, err);
+    if (rc == MS_OK && strcmp(classes, ret->root) != 0) {
+        rc = check_part(ret, err);
+    }
+    for (size_t i = 0; rc == MS_OK && i < ret->n_classes; i++) {
+        rc = read_class(ret, i, err);
+    }
+    if (rc == MS_OK && ret->n == 0) {
+        rc = ms_fail(err, MS_E_NOT_FOUND,
+                     "data set %.160s has no images in the folders of its "
+                     "classes",
+                     ret->root);
+    }
+    return rc;
+}

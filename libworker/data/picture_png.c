@@ -1,0 +1,132 @@
+/* picture_png.c - a PNG file through libpng; the only file that knows it */
+#include "libworker/data/picture.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <png.h>
+
+/* All that a jump back must find again: nothing of it is a local variable of who is jumped to. */
+struct png {
+    png_structp png;
+    png_infop info;
+    const uint8_t *file;
+    size_t size, at;
+    char text[128];
+    const char *name;
+    struct picture *picture;
+    png_bytep *rows;
+    int rc; /* of ours, where that stopped it */
+    struct ms_err *err;
+};
+
+static PNG_NORETURN void on_error(png_structp png, png_const_charp text)
+{
+    struct png *p = png_get_error_ptr(png);
+    snprintf(p->text, sizeof(p->text), "%s", text);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp text)
+{
+    (void)png;
+    (void)text;
+}
+
+static void take_bytes(png_structp png, png_bytep dst, size_t size)
+{
+    struct png *p = png_get_io_ptr(png);
+    if (size > p->size - p->at) {
+        png_error(png, "it ends too early");
+    }
+    memcpy(dst, p->file + p->at, size);
+    p->at += size;
+}
+
+/* Whatever it is becomes 8 bits of red, green and blue. */
+static void ask_for_colours(struct png *p)
+{
+    png_set_expand(p->png); /* palettes, fewer than 8 bits, transparent colours */
+    png_set_scale_16(p->png);
+    png_set_strip_alpha(p->png);
+    png_set_gray_to_rgb(p->png);
+}
+
+static void read_rows(struct png *p, int64_t height, int64_t width)
+{
+    p->rc = picture_reserve(p->picture, height, width, 3, p->name, p->err);
+    p->rows = p->rc == MS_OK ? malloc((size_t)height * sizeof(*p->rows)) : NULL;
+    if (p->rc == MS_OK && p->rows == NULL) {
+        p->rc = ms_fail(p->err, MS_E_NOMEM, "%.200s: no memory to decode it", p->name);
+    }
+    if (p->rc < 0) {
+        return;
+    }
+    for (int64_t y = 0; y < height; y++) {
+        p->rows[y] = p->picture->bytes + y * width * 3;
+    }
+    ask_for_colours(p);
+    (void)png_set_interlace_handling(p->png);
+    png_read_update_info(p->png, p->info);
+    if (png_get_rowbytes(p->png, p->info) != (size_t)width * 3) {
+        png_error(p->png, "its rows are no colours");
+    }
+    png_read_image(p->png, p->rows);
+    png_read_end(p->png, p->info);
+}
+
+static int find_orientation(struct png *p)
+{
+    png_bytep exif = NULL;
+    png_uint_32 size = 0;
+    return png_get_eXIf_1(p->png, p->info, &size, &exif) != 0 && exif != NULL
+               ? picture_orientation(exif, size)
+               : 1;
+}
+
+/* Without locals that live across the jump. 1: libpng gave up, text says why. */
+static int run(struct png *p, struct picture_head *ret)
+{
+    if (setjmp(png_jmpbuf(p->png)) != 0) {
+        return 1;
+    }
+    png_set_read_fn(p->png, p, take_bytes);
+    png_set_user_limits(p->png, PICTURE_PIXELS_MAX, PICTURE_PIXELS_MAX); /* the product is ours */
+    png_set_chunk_malloc_max(p->png, 8 << 20);
+    png_set_chunk_cache_max(p->png, 128);
+    png_set_crc_action(p->png, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
+    png_read_info(p->png, p->info);
+    ret->height = png_get_image_height(p->png, p->info);
+    ret->width = png_get_image_width(p->png, p->info);
+    ret->orientation = find_orientation(p);
+    p->rc = picture_check(p->name, ret->height, ret->width, p->err);
+    if (p->rc == MS_OK && p->picture != NULL) {
+        read_rows(p, ret->height, ret->width);
+        ret->orientation = find_orientation(p); /* it may stand behind the pixels */
+    }
+    return 0;
+}
+
+int picture_read_png(const uint8_t *file, size_t size, const char *name, struct picture_head *ret,
+                     struct picture *picture, struct ms_err *err)
+{
+    struct png p = {.file = file, .size = size, .name = name, .picture = picture, .err = err};
+    p.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &p, on_error, on_warning);
+    p.info = p.png != NULL ? png_create_info_struct(p.png) : NULL;
+    int rc = MS_OK;
+    if (p.info == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "%.200s: no memory to decode it", name);
+    } else if (run(&p, ret) != 0) {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "%.200s is truncated or damaged (PNG): %.100s; get the file again, or leave "
+                     "it out",
+                     name, p.text);
+    } else {
+        rc = p.rc;
+    }
+    png_destroy_read_struct(&p.png, &p.info, NULL);
+    free(p.rows);
+    return rc;
+}

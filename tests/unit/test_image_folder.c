@@ -1,0 +1,296 @@
+/* test_image_folder.c - folders of images as data: classes and order, parts, sizes, threads; what
+ * is wrong is named */
+#include "libworker/data/data.h"
+#include "libworker/data/path.h"
+#include "tests/unit/image_files.h"
+
+#include <unistd.h>
+
+static struct data_spec spec_of(const char *dir)
+{
+    struct data_spec spec = {.kind = DATA_IMAGE_FOLDER};
+    snprintf(spec.path, sizeof(spec.path), "%s", dir);
+    return spec;
+}
+
+static struct data_source *opened(const struct data_spec *spec)
+{
+    struct data_source *source = NULL;
+    ck_ms_ok(data_open(spec, &source, err));
+    return source;
+}
+
+static void make(const char *dir, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+}
+
+START_TEST(classes_and_images_are_in_the_order_of_their_names)
+{
+    const char *dir = test_dir_make();
+    static const struct {
+        const char *folder, *name;
+        int value, label;
+    } images[] = {{"cat", "10.png", 1, 0},
+                  {"cat", "9.PNG", 2, 0},
+                  {"cat", "more/a.png", 3, 0},
+                  {"dog", "b.png", 4, 1},
+                  {"zebra", "a.png", 5, 2}};
+    make(dir, "cat");
+    make(dir, "cat/more");
+    for (size_t i = MS_ARRAY_SIZE(images); i-- > 0;) {
+        png_write(dir, images[i].folder, images[i].name, 2, 3, images[i].value);
+    }
+    file_write(dir, "cat/notes.txt", "x", 1);
+    file_write(dir, ".hidden", "x", 1);
+    file_write(dir, "cat/.DS_Store.png", "x", 1);
+    const struct data_spec spec = spec_of(dir);
+
+    struct data_source *source = opened(&spec);
+
+    const struct data_info *info = data_get_info(source);
+    ck_assert_int_eq(info->rows, MS_ARRAY_SIZE(images));
+    ck_assert_int_eq(info->classes, 3);
+    ck_assert_int_eq(info->channels, 3);
+    ck_assert_int_eq(info->height, 2);
+    ck_assert_int_eq(info->width, 3);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(images); i++) {
+        struct data_record record;
+        ck_ms_ok(data_read(source, (int64_t)i, &record, err));
+        ck_assert_int_eq(record.label, images[i].label);
+        const uint8_t *pixels = record.values;
+        for (int p = 0; p < 6; p++) {
+            ck_assert_uint_eq(pixels[p], images[i].value + 3 * p);
+            ck_assert_uint_eq(pixels[6 + p], images[i].value + 3 * p + 1);
+        }
+    }
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(parts_are_folders_and_training_says_the_classes)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_spec spec = spec_of(dir);
+    make(dir, "train");
+    png_write(dir, "train/a", "1.png", 2, 2, 1);
+    png_write(dir, "train/b", "1.png", 2, 2, 2);
+    png_write(dir, "train/c", "1.png", 2, 2, 3);
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->rows, 3);
+    data_close(source);
+    spec.usage = DATA_TEST;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "no folder test or val");
+
+    make(dir, "val"); /* without an image of a: b stays class 1 */
+    png_write(dir, "val/b", "1.png", 2, 2, 9);
+    source = opened(&spec);
+    struct data_record record;
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(record.label, 1);
+    ck_assert_int_eq(data_get_info(source)->classes, 3);
+    data_close(source);
+
+    png_write(dir, "val/d", "1.png", 2, 2, 9);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "class d is not among the 3");
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(images_of_other_sizes_want_one_to_be_made)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_record record;
+    struct data_spec spec = spec_of(dir);
+    png_write(dir, "a", "1.png", 4, 4, 1);
+    png_write(dir, "a", "2.png", 6, 9, 1);
+    source = opened(&spec);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID, "a/2.png has 6 x 9 pixels");
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID, "size: [4, 4]");
+    data_close(source);
+
+    spec.height = 5;
+    spec.width = 3;
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->height, 5);
+    ck_assert_int_eq(data_get_info(source)->width, 3);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_ms_ok(data_read(source, 1, &record, err));
+    data_close(source);
+    spec.height = 0; /* as the job says, without a look at the first one */
+    spec.width = 0;
+    spec.shape = (struct data_shape){3, 6, 9, 1, 0};
+    source = opened(&spec);
+    ck_ms_ok(data_read(source, 1, &record, err));
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(grey_is_one_channel)
+{
+    const char *dir = test_dir_make();
+    struct data_record record;
+    struct data_spec spec = spec_of(dir);
+    png_write(dir, "a", "1.png", 1, 1, 100); /* 100, 101, 102 */
+    spec.colours = DATA_GREY;
+    struct data_source *source = opened(&spec);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(data_get_info(source)->channels, 1);
+    ck_assert_uint_eq(*(const uint8_t *)record.values, 101);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+enum { IMAGES = 61, BATCH = 8 };
+
+static void write_many(const char *dir)
+{
+    for (int i = 0; i < IMAGES; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%03d.png", i);
+        png_write(dir, i % 3 == 0 ? "a" : "b", name, 16, 16, i);
+    }
+}
+
+static uint32_t crc_of_epoch(const struct data_spec *spec, int threads)
+{
+    static const struct transform list[] = {
+        {.kind = TRANSFORM_RANDOM_CROP, .height = 12, .width = 12},
+        {.kind = TRANSFORM_RANDOM_HORIZONTAL_FLIP, .probability = 0.5}};
+    struct data_source *source = opened(spec);
+    const struct loader_config cfg = {.source = source,
+                                      .transforms = list,
+                                      .n_transforms = 2,
+                                      .batch = BATCH,
+                                      .world = 1,
+                                      .shuffle = 1,
+                                      .seed = 7,
+                                      .epochs = 2,
+                                      .threads = threads};
+    struct loader *loader = NULL;
+    struct batch batch;
+    uint32_t crc = 0;
+    ck_ms_ok(loader_create(&cfg, &loader, err));
+    while (loader_next(loader, &batch, NULL) == 1) {
+        crc = (uint32_t)crc32_z(crc, batch.images.values, batch.images.count * sizeof(float));
+        crc = (uint32_t)crc32_z(crc, batch.labels.values, batch.labels.count * sizeof(int32_t));
+        loader_release(loader);
+    }
+    loader_destroy(loader);
+    data_close(source);
+    return crc;
+}
+
+START_TEST(no_bit_depends_on_the_threads)
+{
+    const char *dir = test_dir_make();
+    write_many(dir);
+    const struct data_spec spec = spec_of(dir);
+    const uint32_t one = crc_of_epoch(&spec, 1);
+    for (int threads = 2; threads <= 7; threads++) {
+        ck_assert_uint_eq(crc_of_epoch(&spec, threads), one);
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_damaged_image_ends_the_loader_by_name)
+{
+    const char *dir = test_dir_make();
+    struct loader *loader = NULL;
+    struct batch batch;
+    struct ms_err said = {0, ""};
+    write_many(dir);
+    file_write(dir, "b/040.png", "\x89PNG\r\n\x1A\nhello", 13);
+    file_write(dir, "b/041.png", "nothing", 7);
+    const struct data_spec spec = spec_of(dir);
+    struct data_source *source = opened(&spec);
+    const struct loader_config cfg = {
+        .source = source, .batch = IMAGES, .world = 1, .epochs = 1, .threads = 4};
+    ck_ms_ok(loader_create(&cfg, &loader, err));
+    ck_assert_int_eq(loader_next(loader, &batch, &said), MS_E_INVALID);
+    ck_assert_ptr_nonnull(strstr(said.text, "b/040.png is truncated or damaged"));
+    loader_destroy(loader);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* ---- what is no such folder ---- */
+
+START_TEST(what_is_wrong_with_a_folder_is_named)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_spec spec = spec_of(dir);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "each class is one");
+    make(dir, "a");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "folder a has no JPEG or PNG");
+    file_write(dir, "a/x.bmp", "BM", 2);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "a/x.bmp: JPEG and PNG");
+    char path[256];
+    snprintf(path, sizeof(path), "%s/a/x.bmp", dir);
+    unlink(path);
+    file_write(dir, "a/x.png", "hello", 5);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "a/x.png is neither");
+    make(dir, "test");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "no folder train");
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* A link to a folder, or to an image, outside of the roots. */
+START_TEST(links_out_of_the_roots_are_refused)
+{
+    const char *dir = test_dir_make();
+    char inside[256];
+    char path[280];
+    struct data_source *source = NULL;
+    struct data_record record;
+    make(dir, "in");
+    make(dir, "out");
+    png_write(dir, "out", "1.png", 2, 2, 1);
+    snprintf(inside, sizeof(inside), "%s/in", dir);
+    png_write(inside, "a", "0.png", 2, 2, 1);
+    snprintf(path, sizeof(path), "%s/a/1.png", inside);
+    ck_assert_int_eq(symlink("../../out/1.png", path), 0);
+    ck_ms_ok(data_path_restrict("DATA", inside, err));
+    const struct data_spec spec = spec_of(inside);
+
+    source = opened(&spec);
+
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_REFUSED, "data_roots");
+    data_close(source);
+    snprintf(path, sizeof(path), "%s/b", inside);
+    ck_assert_int_eq(symlink("../out", path), 0);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_REFUSED, "data_roots");
+    test_dir_remove(dir);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("image_folder");
+    TCase *tc = test_case_create("image_folder");
+    tcase_add_test(tc, classes_and_images_are_in_the_order_of_their_names);
+    tcase_add_test(tc, parts_are_folders_and_training_says_the_classes);
+    tcase_add_test(tc, images_of_other_sizes_want_one_to_be_made);
+    tcase_add_test(tc, grey_is_one_channel);
+    tcase_add_test(tc, no_bit_depends_on_the_threads);
+    tcase_add_test(tc, a_damaged_image_ends_the_loader_by_name);
+    tcase_add_test(tc, what_is_wrong_with_a_folder_is_named);
+    tcase_add_test(tc, links_out_of_the_roots_are_refused);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
