@@ -27,7 +27,8 @@ enum data_kind {
     DATA_NONLINEAR,
     DATA_SHAPES,
     DATA_NUMPY,
-    DATA_IMAGE_FOLDER
+    DATA_IMAGE_FOLDER,
+    DATA_CSV
 };
 enum data_usage { DATA_TRAIN, DATA_TEST, DATA_ALL };
 
@@ -35,6 +36,9 @@ enum data_usage { DATA_TRAIN, DATA_TEST, DATA_ALL };
  * (the reference runs); shapes: CIFAR-10's file. */
 enum { DATA_NONLINEAR_ROWS = 6400, DATA_SHAPES_ROWS = 10000, DATA_SHAPES_TEST_ROWS = 2000 };
 
+enum data_separator { DATA_COMMA, DATA_SEMICOLON, DATA_TAB };
+enum data_target_kind { DATA_TARGET_AUTO, DATA_TARGET_CLASS, DATA_TARGET_NUMBER };
+enum { DATA_COLUMNS_MAX = 1023, DATA_CLASS_NAMES_MAX = 4095 }; /* bytes of lists of names */
 enum data_colours { DATA_RGB, DATA_GREY };
 enum data_layout { DATA_LAYOUT_AUTO, DATA_LAYOUT_NCHW, DATA_LAYOUT_NHWC };
 
@@ -60,6 +64,13 @@ struct data_spec {
     enum data_layout layout;                                /* numpy: of four dimensions */
     int64_t height, width; /* image_folder: to which images are resized and cut; 0: all are alike */
     enum data_colours colours; /* image_folder */
+    /* csv */
+    int has_header;
+    enum data_separator separator;
+    enum data_target_kind target_kind;
+    char target[MS_NAME_MAX + 1];               /* a column; "": the last one */
+    char columns[DATA_COLUMNS_MAX + 1];         /* features, LF between; "": all but the target */
+    char class_names[DATA_CLASS_NAMES_MAX + 1]; /* of labels that are words, LF between */
 };
 
 /* Does what a record of the kind is stand in the files, not in the name of the kind? */
@@ -98,9 +109,10 @@ struct data_info {
     enum ms_dtype dtype;             /* of its values: u8 pixels, f32 features */
     int64_t classes;                 /* 0: the label is a float target */
     int64_t target_width;            /* float targets a row, else 0 */
-    int is_decoded;                  /* reading is work, which readers share (data_reader_create) */
-    int64_t copied_bytes; /* that reading, from the first record on, brings into memory, once
-                             for all ranks and jobs of a host (host_copy.h) */
+    const char *class_names; /* of labels that are words, as in data_spec; NULL: they are none */
+    int is_decoded;          /* reading is work, which readers share (data_reader_create) */
+    int64_t copied_bytes;    /* that reading, from the first record on, brings into memory, once
+                                for all ranks and jobs of a host (host_copy.h) */
 };
 
 /* Opens and checks the whole source: files present, sizes, magic numbers, counts that match, every

@@ -41,6 +41,8 @@ int numpy_open(const struct data_spec *spec, const char *path, struct data_sourc
 
 int image_folder_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                       struct ms_err *err);
+int csv_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+             struct ms_err *err);
 
 /* What a user's files may hold: sides, channels and targets within the limits. name: the file. */
 int data_check_shape(const char *name, const struct data_info *info, struct ms_err *err);

@@ -3,6 +3,7 @@
 #include "libworker/job/job_schema.h"
 #include "libworker/network/network.h"
 #include "libworker/schema/tree.h"
+#include "proto/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,16 @@ static void settle_evaluate(struct job *job)
         data->height = job->dataset.height;
         data->width = job->dataset.width;
     }
+    if (data->kind == DATA_CSV && job->dataset.kind == DATA_CSV) {
+        const struct data_spec *train = &job->dataset;
+        memcpy(data->class_names, train->class_names, sizeof(data->class_names));
+        if (data->target[0] == '\0') {
+            memcpy(data->target, train->target, sizeof(data->target));
+        }
+        if (data->columns[0] == '\0') {
+            memcpy(data->columns, train->columns, sizeof(data->columns));
+        }
+    }
 }
 
 int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
@@ -102,10 +113,19 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         const struct data_info *info = data_get_info(source);
         *shape = (struct data_shape){info->channels, info->height, info->width, info->classes,
                                      info->target_width};
+        if (info->class_names != NULL &&
+            !ms_text_is_valid(info->class_names, MS_TEXT_LINES)) { /* they go into the job */
+            rc = tree_fail(node_at(tree, "dataset"), err,
+                           "dataset: names of classes in %.200s are no UTF-8 without controls",
+                           job->dataset.path);
+        } else if (info->class_names != NULL) {
+            snprintf(job->dataset.class_names, sizeof(job->dataset.class_names), "%s",
+                     info->class_names);
+        }
         data_close(source);
     }
     settle_evaluate(job);
-    return MS_OK;
+    return rc;
 }
 
 /* Loss, classes and data must speak of the same thing. */

@@ -443,3 +443,82 @@ const struct field_own job_shape = {
     .read = read_shape,
     .write = write_shape,
 };
+
+/* ---- names that users chose ---- */
+
+static int check_word(const struct field_reader *r, const struct tree_node *node)
+{
+    if (node->kind != TREE_SCALAR || node->text[0] == '\0') {
+        return field_fail(r, node, "is no name");
+    }
+    if (strlen(node->text) > MS_NAME_MAX || !ms_text_is_valid(node->text, MS_TEXT_LINE)) {
+        return field_fail(r, node, "is more than a short line");
+    }
+    return MS_OK;
+}
+
+static int read_word(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    const int rc = check_word(r, node);
+    if (rc == MS_OK) {
+        snprintf((char *)base + r->field->offset, MS_NAME_MAX + 1, "%s", node->text);
+    }
+    return rc;
+}
+
+static json_t *write_word(const struct field *field, const void *base)
+{
+    const char *text = (const char *)base + field->offset;
+    return *text != '\0' ? json_string(text) : json_null();
+}
+
+const struct field_own job_word = {
+    .legal = "a name, or a number",
+    .read = read_word,
+    .write = write_word,
+};
+
+static int read_words(const struct field_reader *r, const struct tree_node *list, void *base)
+{
+    char *dst = (char *)base + r->field->offset;
+    const size_t most = (size_t)r->field->max;
+    size_t used = 0;
+    if (list->kind != TREE_LIST || list->n_items == 0) {
+        return tree_fail(list, r->err, "%s must be a list of names, as [a, b]", r->shown);
+    }
+    for (size_t i = 0; i < list->n_items; i++) {
+        const struct tree_node *node = list->items[i].value;
+        const int rc = check_word(r, node);
+        if (rc < 0) {
+            return rc;
+        }
+        const size_t size = strlen(node->text) + (i > 0);
+        if (size > most - used) {
+            return tree_fail(node, r->err, "%s: names of more than %zu bytes", r->shown, most);
+        }
+        used +=
+            (size_t)snprintf(dst + used, most + 1 - used, "%s%s", i > 0 ? "\n" : "", node->text);
+    }
+    return MS_OK;
+}
+
+static json_t *write_words(const struct field *field, const void *base)
+{
+    const char *at = (const char *)base + field->offset;
+    if (*at == '\0') {
+        return json_null();
+    }
+    json_t *list = json_array();
+    while (*at != '\0') {
+        const size_t length = strcspn(at, "\n");
+        list = list_append(list, json_stringn(at, length));
+        at += length + (at[length] == '\n');
+    }
+    return list;
+}
+
+const struct field_own job_words = {
+    .legal = "a list of names",
+    .read = read_words,
+    .write = write_words,
+};

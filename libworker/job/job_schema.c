@@ -5,15 +5,16 @@
 
 #include <string.h>
 
-#define IN_JOB(member)       offsetof(struct job, member)
-#define IN_TRANSFORM(member) offsetof(struct transform, member)
-#define SEED_MAX             9007199254740992.0 /* 2^53: exact in every JSON reader */
-#define SAMPLES_MAX          100000000.0        /* the permutation of an epoch takes 8 bytes each */
+#define IN_JOB(member) offsetof(struct job, member)
+#define SEED_MAX       9007199254740992.0 /* 2^53: exact in every JSON reader */
+#define SAMPLES_MAX    100000000.0        /* the permutation of an epoch takes 8 bytes each */
 
 static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
                                        "linear",   "cifar_small", NULL};
 static const char *const data_kinds[] = {"cifar10", "mnist",        "nonlinear", "shapes",
-                                         "numpy",   "image_folder", NULL};
+                                         "numpy",   "image_folder", "csv",       NULL};
+static const char *const separators[] = {"comma", "semicolon", "tab", NULL};
+static const char *const target_kinds[] = {"auto", "class", "number", NULL};
 static const char *const colours[] = {"rgb", "grey", NULL};
 static const char *const layouts[] = {"auto", "nchw", "nhwc", NULL};
 static const char *const usages[] = {"train", "test", "all", NULL};
@@ -36,12 +37,12 @@ static const char *const modes_later[] = {"semi_auto_parallel",
 static const char *const precisions[] = {"fp32", NULL};
 static const char *const precisions_later[] = {"bf16",    "bfloat16", "fp16",
                                                "float16", "mixed",    NULL};
-static const char *const interpolations[] = {"bilinear", "nearest", NULL};
 
 enum {
     ARRAYS = 1U << DATA_NUMPY,
     IMAGES = 1U << DATA_IMAGE_FOLDER,
-    OWN = ARRAYS | IMAGES, /* data_kind_is_own */
+    TABLES = 1U << DATA_CSV,
+    OWN = ARRAYS | IMAGES | TABLES, /* data_kind_is_own */
     FILES = 1U << DATA_CIFAR10 | 1U << DATA_MNIST | OWN,
     GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES,
     DRAWN = 1U << DATA_SHAPES,
@@ -138,6 +139,61 @@ enum {
             .when_mask = IMAGES,                                                                   \
             .help = "what images become",                                                          \
         },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".header",                                                               \
+            .type = FIELD_BOOL,                                                                    \
+            .offset = IN_JOB(member.has_header),                                                   \
+            .builtin = "true",                                                                     \
+            .help = "the first line has the names of columns",                                     \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = TABLES,                                                                   \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".separator",                                                            \
+            .type = FIELD_ENUM,                                                                    \
+            .offset = IN_JOB(member.separator),                                                    \
+            .choices = separators,                                                                 \
+            .builtin = "comma",                                                                    \
+            .help = "between fields",                                                              \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = TABLES,                                                                   \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".target",                                                               \
+            .type = FIELD_OWN,                                                                     \
+            .own = &job_word,                                                                      \
+            .flags = FIELD_OPTIONAL,                                                               \
+            .offset = IN_JOB(member.target),                                                       \
+            .help = "column with the label or target, by name or number; default: the last",       \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = TABLES,                                                                   \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".columns",                                                              \
+            .type = FIELD_OWN,                                                                     \
+            .own = &job_words,                                                                     \
+            .flags = FIELD_OPTIONAL,                                                               \
+            .max = DATA_COLUMNS_MAX,                                                               \
+            .offset = IN_JOB(member.columns),                                                      \
+            .help = "columns with the features, by name or number; default: all others",           \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = TABLES,                                                                   \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".target_kind",                                                          \
+            .type = FIELD_ENUM,                                                                    \
+            .offset = IN_JOB(member.target_kind),                                                  \
+            .choices = target_kinds,                                                               \
+            .builtin = "auto",                                                                     \
+            .help = "auto: classes where all are words, or whole numbers from 0 on",               \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = TABLES,                                                                   \
+        },                                                                                         \
     {                                                                                              \
         .key = prefix ".seed", .type = FIELD_UINT64, .offset = IN_JOB(member.seed), .min = 0,      \
         .max = SEED_MAX, .builtin = "1", .when_key = prefix ".kind",                               \
@@ -209,6 +265,16 @@ static const struct field job_rows[] = {
      .when_offset = IN_JOB(dataset.kind),
      .when_mask = OWN,
      .help = "labels are below it; 0: what the files have"},
+    {.key = "dataset.class_names",
+     .type = FIELD_OWN,
+     .own = &job_words,
+     .flags = FIELD_OPTIONAL,
+     .offset = IN_JOB(dataset.class_names),
+     .max = DATA_CLASS_NAMES_MAX,
+     .when_key = "dataset.kind",
+     .when_offset = IN_JOB(dataset.kind),
+     .when_mask = TABLES,
+     .help = "labels that are words, in the order of their classes; default: sorted"},
     {.key = "dataset.target_width",
      .type = FIELD_INT64,
      .offset = IN_JOB(dataset.shape.target_width),
@@ -673,94 +739,6 @@ static const struct field job_rows[] = {
 };
 
 const struct field_table job_table = {job_rows, MS_ARRAY_SIZE(job_rows), "a job"};
-
-static const struct field crop_rows[] = {
-    {.key = "size",
-     .type = FIELD_SIZE,
-     .flags = FIELD_REQUIRED,
-     .offset = IN_TRANSFORM(height),
-     .min = 1,
-     .max = MS_IMAGE_SIDE_MAX,
-     .help = "[height, width] of the cut"},
-    {.key = "padding",
-     .type = FIELD_PADDING,
-     .offset = IN_TRANSFORM(pad_left),
-     .min = 0,
-     .max = MS_IMAGE_SIDE_MAX,
-     .builtin = "0",
-     .help = "zeros around the image: [left, top, right, bottom]"},
-};
-static const struct field flip_rows[] = {
-    {.key = "prob",
-     .type = FIELD_REAL,
-     .offset = IN_TRANSFORM(probability),
-     .min = 0,
-     .max = 1,
-     .builtin = "0.5",
-     .help = "share of the images that are mirrored"},
-};
-static const struct field resize_rows[] = {
-    {.key = "size",
-     .type = FIELD_SIZE_PAIR,
-     .flags = FIELD_REQUIRED,
-     .offset = IN_TRANSFORM(height),
-     .min = 1,
-     .max = MS_IMAGE_SIDE_MAX,
-     .help = "[height, width]"},
-    {.key = "interpolation",
-     .type = FIELD_ENUM,
-     .offset = IN_TRANSFORM(interpolation),
-     .choices = interpolations,
-     .builtin = "bilinear",
-     .help = "half-pixel centres, not rounded"},
-};
-static const struct field rescale_rows[] = {
-    {.key = "scale",
-     .type = FIELD_REAL,
-     .flags = FIELD_REQUIRED,
-     .offset = IN_TRANSFORM(scale),
-     .min = -1e6,
-     .max = 1e6,
-     .help = "x scale + shift"},
-    {.key = "shift",
-     .type = FIELD_REAL,
-     .offset = IN_TRANSFORM(shift),
-     .min = -1e6,
-     .max = 1e6,
-     .builtin = "0",
-     .help = "x scale + shift"},
-};
-static const struct field normalize_rows[] = {
-    {.key = "mean",
-     .type = FIELD_REALS,
-     .flags = FIELD_REQUIRED,
-     .offset = IN_TRANSFORM(mean),
-     .count_offset = IN_TRANSFORM(n_channels),
-     .min = -1e6,
-     .max = 1e6,
-     .help = "one number a channel"},
-    {.key = "std",
-     .type = FIELD_REALS,
-     .flags = FIELD_REQUIRED | FIELD_ABOVE,
-     .offset = IN_TRANSFORM(std),
-     .count_offset = IN_TRANSFORM(n_channels),
-     .min = 0,
-     .max = 1e6,
-     .help = "one number a channel"},
-};
-
-#define TABLE(rows)                                                                                \
-    {                                                                                              \
-        rows, MS_ARRAY_SIZE(rows), "a transform"                                                   \
-    }
-const struct job_transform_kind job_transform_kinds[] = {
-    {"random_crop", TRANSFORM_RANDOM_CROP, TABLE(crop_rows)},
-    {"random_horizontal_flip", TRANSFORM_RANDOM_HORIZONTAL_FLIP, TABLE(flip_rows)},
-    {"resize", TRANSFORM_RESIZE, TABLE(resize_rows)},
-    {"rescale", TRANSFORM_RESCALE, TABLE(rescale_rows)},
-    {"normalize", TRANSFORM_NORMALIZE, TABLE(normalize_rows)},
-};
-const size_t job_n_transform_kinds = MS_ARRAY_SIZE(job_transform_kinds);
 
 const char *job_loss_name(enum job_loss loss)
 {

@@ -26,6 +26,9 @@ extern const struct field_own
 extern const struct field_own job_metrics; /* unsigned: bits 1 << the index in choices */
 extern const struct field_own
     job_shape; /* struct data_shape's sides: [features] or [channels, height, width] */
+extern const struct field_own job_word; /* char[MS_NAME_MAX + 1]: one line of text */
+extern const struct field_own
+    job_words; /* the same several times in char[max + 1], LF between; "": none */
 extern const struct field_own
     job_milestones; /* int64_t[MS_MILESTONES_MAX], min .. max, rising; likewise */
 

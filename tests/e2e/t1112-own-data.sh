@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # t1112-own-data.sh - the same records as NumPy arrays, packed and not, and as PNG images in folders: the bits of the binary
-# reader; features with numbers as targets; what is wrong is named
+# reader; features with numbers as targets; tables of text; what is wrong is named
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
 . "$(dirname "$0")/standing.sh"
@@ -28,12 +28,12 @@ ok "and images in folders" both images image_folder png
 
 # ---- a job without the data at hand says what they are
 sed 's/path: [^}]*arrays/path: "${WHERE}"/g' "$T/arrays.yaml" >"$T/away.yaml"
-ok "data that are elsewhere" says "give shape and classes or target_width" "$MSCTL" run "$T/away.yaml"
+ok "data that are elsewhere" says "give shape and classes or target_width" "$MSCTL" run --run-dir "$T/bad1" "$T/away.yaml"
 ok "are looked for here" env WHERE="$T/own/arrays" "$MSCTL" run --run-dir "$T/here" -n 2 "$T/away.yaml"
 ok "with the same bits" same "$(digest here)" "$(digest binary)"
-ok "what is said is held against the files" says "has label 9; the job's (dataset.classes) classes are 0 to 8" "$MSCTL" run \
+ok "what is said is held against the files" says "has label 9; the job's (dataset.classes) classes are 0 to 8" "$MSCTL" run --run-dir "$T/bad2" \
     --set dataset.classes=9 --set 'dataset.shape=[3, 32, 32]' "$T/arrays.yaml"
-ok "so is the shape" says "the job says 3x16x16 (dataset.shape)" "$MSCTL" run --set 'dataset.shape=[3, 16, 16]' "$T/arrays.yaml"
+ok "so is the shape" says "the job says 3x16x16 (dataset.shape)" "$MSCTL" run --run-dir "$T/bad3" --set 'dataset.shape=[3, 16, 16]' "$T/arrays.yaml"
 
 # ---- features, numbers as targets
 python3 - "$T" <<'PY'
@@ -51,7 +51,32 @@ printf '%s\n' 'network: [flatten: {}, dense: {out: 2}]' "dataset: {kind: numpy, 
 ok "features and two numbers a row" run numbers "$T/numbers.yaml"
 last_loss() { tail -n 2 "$T/numbers/metrics.jsonl" | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["loss"])'; }
 ok "are learned" python3 -c "import sys; sys.exit(not $(last_loss) < 1e-4)"
-ok "not with classes" says "wants classes" "$MSCTL" run --set loss=softmax_cross_entropy "$T/numbers.yaml"
+ok "not with classes" says "wants classes" "$MSCTL" run --run-dir "$T/bad4" --set loss=softmax_cross_entropy "$T/numbers.yaml"
+
+# ---- tables
+python3 - "$T" <<'PY'
+import random, sys
+random.seed(1)
+names = ["iris, blue", "rose", "tulip"]
+for part, rows in ("train", 300), ("test", 90):
+    with open(f"{sys.argv[1]}/{part}.csv", "w") as file:
+        file.write("length,width,kind,weight\n")
+        for i in range(rows):
+            k = random.randrange(3) if part == "train" else 1 + i % 2 # a test without one of the classes
+            a, b = k - 1 + random.uniform(-0.3, 0.3), (k == 1) + random.uniform(-0.3, 0.3)
+            kind = f'"{names[k]}"' if k == 0 else names[k]
+            file.write(f"{a:.4f},{b:.4f},{kind},{2 * a - b:.4f}\n")
+PY
+printf '%s\n' 'network: [flatten: {}, dense: {out: classes}]' \
+    "dataset: {kind: csv, path: $T, target: kind, columns: [length, width]}" 'batch_size: 16' 'epochs: 20' \
+    'optimizer: {kind: momentum, learning_rate: 0.2}' "evaluate: {dataset: {kind: csv, path: $T}, every_epochs: 20}" >"$T/table.yaml"
+ok "a table with words as classes" run table -n 2 "$T/table.yaml"
+ok "is learned, and a part without one of them recognised" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/table.out"
+ok "a number of it" run weight --set dataset.target=weight --set evaluate=null --set 'network=[flatten: {}, dense: {out: 1}]' "$T/table.yaml"
+sed -i '7s/^[^,]*/x/' "$T/train.csv"
+ok "a field that is no number" says "train.csv:7:1: column length: 'x' is no finite number" "$MSCTL" run --run-dir "$T/field" "$T/table.yaml"
+sed -i '7s/^x,/0,0,/' "$T/train.csv"
+ok "a row with one field more" says "train.csv:7: 5 fields, and 4 in the first line" "$MSCTL" run --run-dir "$T/row" "$T/table.yaml"
 
 # ---- images of any size, and damaged ones
 sed 's/path: [^,}]*/&, size: 24/' "$T/images.yaml" >"$T/sized.yaml"
@@ -65,8 +90,8 @@ cp "$T/whole.png" "$one"
 
 # ---- a standing cluster reads below its roots alone, whatever a name says
 ln -s /etc "$T/own/arrays/out"
-ok "a link out of the folder is no array" says "no array out" "$MSCTL" run --set dataset.inputs=out --set dataset.targets=out "$T/arrays.yaml"
-ok "a path is no name" says "dataset.inputs" "$MSCTL" run --set dataset.inputs=../x --set dataset.targets=../y "$T/arrays.yaml"
+ok "a link out of the folder is no array" says "no array out" "$MSCTL" run --run-dir "$T/bad5" --set dataset.inputs=out --set dataset.targets=out "$T/arrays.yaml"
+ok "a path is no name" says "dataset.inputs" "$MSCTL" run --run-dir "$T/bad6" --set dataset.inputs=../x --set dataset.targets=../y "$T/arrays.yaml"
 
 if [ -d "${SHARED:-/nowhere}/data/cifar-10-batches-bin" ]; then
     rm -rf "$T/own" # its first 10,000 images of each part: a file each

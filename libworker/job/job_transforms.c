@@ -1,0 +1,97 @@
+/* job_transforms.c - the tables of the kinds of transforms */
+#include "libworker/job/job_schema.h"
+
+#include "proto/limits.h"
+#include "proto/macros.h"
+
+#define IN_TRANSFORM(member) offsetof(struct transform, member)
+
+static const char *const interpolations[] = {"bilinear", "nearest", NULL};
+
+static const struct field crop_rows[] = {
+    {.key = "size",
+     .type = FIELD_SIZE,
+     .flags = FIELD_REQUIRED,
+     .offset = IN_TRANSFORM(height),
+     .min = 1,
+     .max = MS_IMAGE_SIDE_MAX,
+     .help = "[height, width] of the cut"},
+    {.key = "padding",
+     .type = FIELD_PADDING,
+     .offset = IN_TRANSFORM(pad_left),
+     .min = 0,
+     .max = MS_IMAGE_SIDE_MAX,
+     .builtin = "0",
+     .help = "zeros around the image: [left, top, right, bottom]"},
+};
+static const struct field flip_rows[] = {
+    {.key = "prob",
+     .type = FIELD_REAL,
+     .offset = IN_TRANSFORM(probability),
+     .min = 0,
+     .max = 1,
+     .builtin = "0.5",
+     .help = "share of the images that are mirrored"},
+};
+static const struct field resize_rows[] = {
+    {.key = "size",
+     .type = FIELD_SIZE_PAIR,
+     .flags = FIELD_REQUIRED,
+     .offset = IN_TRANSFORM(height),
+     .min = 1,
+     .max = MS_IMAGE_SIDE_MAX,
+     .help = "[height, width]"},
+    {.key = "interpolation",
+     .type = FIELD_ENUM,
+     .offset = IN_TRANSFORM(interpolation),
+     .choices = interpolations,
+     .builtin = "bilinear",
+     .help = "half-pixel centres, not rounded"},
+};
+static const struct field rescale_rows[] = {
+    {.key = "scale",
+     .type = FIELD_REAL,
+     .flags = FIELD_REQUIRED,
+     .offset = IN_TRANSFORM(scale),
+     .min = -1e6,
+     .max = 1e6,
+     .help = "x scale + shift"},
+    {.key = "shift",
+     .type = FIELD_REAL,
+     .offset = IN_TRANSFORM(shift),
+     .min = -1e6,
+     .max = 1e6,
+     .builtin = "0",
+     .help = "x scale + shift"},
+};
+static const struct field normalize_rows[] = {
+    {.key = "mean",
+     .type = FIELD_REALS,
+     .flags = FIELD_REQUIRED,
+     .offset = IN_TRANSFORM(mean),
+     .count_offset = IN_TRANSFORM(n_channels),
+     .min = -1e6,
+     .max = 1e6,
+     .help = "one number a channel"},
+    {.key = "std",
+     .type = FIELD_REALS,
+     .flags = FIELD_REQUIRED | FIELD_ABOVE,
+     .offset = IN_TRANSFORM(std),
+     .count_offset = IN_TRANSFORM(n_channels),
+     .min = 0,
+     .max = 1e6,
+     .help = "one number a channel"},
+};
+
+#define TABLE(rows)                                                                                \
+    {                                                                                              \
+        rows, MS_ARRAY_SIZE(rows), "a transform"                                                   \
+    }
+const struct job_transform_kind job_transform_kinds[] = {
+    {"random_crop", TRANSFORM_RANDOM_CROP, TABLE(crop_rows)},
+    {"random_horizontal_flip", TRANSFORM_RANDOM_HORIZONTAL_FLIP, TABLE(flip_rows)},
+    {"resize", TRANSFORM_RESIZE, TABLE(resize_rows)},
+    {"rescale", TRANSFORM_RESCALE, TABLE(rescale_rows)},
+    {"normalize", TRANSFORM_NORMALIZE, TABLE(normalize_rows)},
+};
+const size_t job_n_transform_kinds = MS_ARRAY_SIZE(job_transform_kinds);

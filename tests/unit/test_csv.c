@@ -1,0 +1,312 @@
+/* test_csv.c - tables as data: columns, classes by number and by name, quoting; errors with file,
+ * line and column */
+#include "libworker/data/csv_text.h"
+#include "libworker/data/data.h"
+#include "tests/unit/data_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static const char *dir;
+
+static struct data_spec spec_with(const char *text)
+{
+    struct data_spec spec = {.kind = DATA_CSV, .has_header = 1};
+    snprintf(spec.path, sizeof(spec.path), "%s/t.csv", dir);
+    file_write(dir, "t.csv", text, strlen(text));
+    return spec;
+}
+
+static struct data_source *opened(const struct data_spec *spec)
+{
+    struct data_source *source = NULL;
+    ck_ms_ok(data_open(spec, &source, err));
+    return source;
+}
+
+/* ---- records and fields ---- */
+
+static const struct {
+    const char *text;
+    size_t n;
+    const char *fields[4];
+} splits[] = {
+    {"a,b,c", 3, {"a", "b", "c"}},
+    {",", 2, {"", ""}},
+    {"\"a,b\",c", 2, {"a,b", "c"}},
+    {"\"a\"\"b\",\"\",\"\"\"\"", 3, {"a\"b", "", "\""}},
+    {"\"two\nlines\",2", 2, {"two\nlines", "2"}},
+    {" a , b ", 2, {" a ", " b "}},
+};
+
+START_TEST(fields_are_split_as_the_rfc_says)
+{
+    struct csv_fields fields = {.n = 0};
+    size_t column = 0;
+    const char *why = NULL;
+    const char *text = splits[_i].text;
+    ck_assert_int_eq(csv_split(text, strlen(text), ',', &fields, &column, &why), MS_OK);
+    ck_assert_uint_eq(fields.n, splits[_i].n);
+    for (size_t i = 0; i < fields.n; i++) {
+        ck_assert_str_eq(fields.field[i].text, splits[_i].fields[i]);
+    }
+    csv_fields_free(&fields);
+}
+END_TEST
+
+static const struct {
+    const char *text, *why;
+    size_t column;
+} bad_splits[] = {
+    {"a,b\"c", "quote within", 4},
+    {"\"a\"b,c", "text behind", 4},
+    {"a,\"b", "not closed", 4},
+};
+
+START_TEST(quotes_where_none_may_be_are_refused_with_their_column)
+{
+    struct csv_fields fields = {.n = 0};
+    size_t column = 0;
+    const char *why = NULL;
+    const char *text = bad_splits[_i].text;
+    ck_assert_int_eq(csv_split(text, strlen(text), ',', &fields, &column, &why), MS_E_INVALID);
+    ck_assert_ptr_nonnull(strstr(why, bad_splits[_i].why));
+    ck_assert_uint_eq(column, bad_splits[_i].column);
+    csv_fields_free(&fields);
+}
+END_TEST
+
+/* ---- data ---- */
+
+START_TEST(features_and_a_number)
+{
+    const struct data_spec spec =
+        spec_with("\xEF\xBB\xBFx,\"y, or so\",z\r\n1,2.5,-3e2\r\n\r\n 4 ,5,0.25\r\n");
+    struct data_source *source = opened(&spec);
+    const struct data_info *info = data_get_info(source);
+    struct data_record record;
+    ck_assert_int_eq(info->rows, 2);
+    ck_assert_int_eq(info->channels, 2);
+    ck_assert_int_eq(info->classes, 0);
+    ck_assert_int_eq(info->target_width, 1);
+    ck_ms_ok(data_read(source, 1, &record, err));
+    ck_assert_float_eq(((const float *)record.values)[0], 4);
+    ck_assert_float_eq(((const float *)record.values)[1], 5);
+    ck_assert_float_eq(record.targets[0], 0.25F);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_float_eq(record.targets[0], -300);
+    data_close(source);
+}
+END_TEST
+
+START_TEST(whole_numbers_are_classes_unless_they_are_said_to_be_numbers)
+{
+    struct data_spec spec = spec_with("1,0\n2,3\n3,1");
+    struct data_record record;
+    spec.has_header = 0;
+    struct data_source *source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->classes, 4);
+    ck_assert_ptr_nonnull(data_get_info(source)->class_names);
+    ck_assert_str_eq(data_get_info(source)->class_names, "");
+    ck_ms_ok(data_read(source, 1, &record, err));
+    ck_assert_int_eq(record.label, 3);
+    data_close(source);
+    spec.target_kind = DATA_TARGET_NUMBER;
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->target_width, 1);
+    ck_ms_ok(data_read(source, 1, &record, err));
+    ck_assert_float_eq(record.targets[0], 3);
+    data_close(source);
+}
+END_TEST
+
+START_TEST(words_are_classes_in_their_order)
+{
+    struct data_spec spec =
+        spec_with("kind;a;b\nsetosa;1;2\n\"virgin;ica\";3;4\nalba;5;6\nsetosa;7;8\n");
+    struct data_record record;
+    spec.separator = DATA_SEMICOLON;
+    snprintf(spec.target, sizeof(spec.target), "kind");
+    struct data_source *source = opened(&spec);
+    static const int32_t want[] = {1, 2, 0, 1};
+    ck_assert_int_eq(data_get_info(source)->classes, 3);
+    ck_assert_str_eq(data_get_info(source)->class_names, "alba\nsetosa\nvirgin;ica");
+    for (int i = 0; i < 4; i++) {
+        ck_ms_ok(data_read(source, i, &record, err));
+        ck_assert_int_eq(record.label, want[i]);
+        ck_assert_float_eq(((const float *)record.values)[1], (float)(2 * i + 2));
+    }
+    data_close(source);
+
+    snprintf(spec.class_names, sizeof(spec.class_names), "setosa\nalba"); /* of the training */
+    source = opened(&spec);
+    ck_ms_ok(data_read(source, 2, &record, err));
+    ck_assert_int_eq(record.label, 1);
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID,
+                "t.csv:3:1: column kind: 'virgin;ica' is none of dataset.class_names");
+    data_close(source);
+}
+END_TEST
+
+START_TEST(columns_are_chosen_by_name_or_number)
+{
+    struct data_spec spec = spec_with("a,b,c,d\n1,2,3,4\n");
+    struct data_record record;
+    struct data_source *source = NULL;
+    snprintf(spec.columns, sizeof(spec.columns), "c\n-4\nc");
+    snprintf(spec.target, sizeof(spec.target), "1");
+    source = opened(&spec);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(data_get_info(source)->channels, 3);
+    ck_assert_mem_eq(record.values, ((const float[]){3, 1, 3}), 12);
+    ck_assert_int_eq(record.label, 2);
+    data_close(source);
+    snprintf(spec.columns, sizeof(spec.columns), "a\nb");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "column 'b' is the target");
+    snprintf(spec.columns, sizeof(spec.columns), "e");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "no column 'e' (dataset.columns)");
+    snprintf(spec.target, sizeof(spec.target), "4");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "no column '4' (dataset.target)");
+}
+END_TEST
+
+START_TEST(a_folder_has_a_file_a_part)
+{
+    struct data_spec spec = spec_with("");
+    struct data_source *source = NULL;
+    snprintf(spec.path, sizeof(spec.path), "%s", dir);
+    file_write(dir, "train.csv", "a,b\n1,0\n2,1\n", 12);
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->rows, 2);
+    data_close(source);
+    spec.usage = DATA_TEST;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "test.csv");
+}
+END_TEST
+
+/* What a number is no other than, in whatever column it stands: found when the row is read. */
+static const struct {
+    const char *text, *part;
+} bad_rows[] = {
+    {"a,b\n1,0\nx,0\n", "t.csv:3:1: column a: 'x' is no finite number"},
+    {"a,b\n1,0\n\n\"4\n\",0\n1 2,0\n", "t.csv:4:1: column a: '4\n' is no finite number"},
+    {"a,b\n1,0\n,0\n", "t.csv:3:1: column a: '' is empty"},
+    {"a,b\n1,0\nnan,0\n", "'nan' is no finite number"},
+    {"a,b\n1,0\n0x10,0\n", "'0x10' is no finite number"},
+    {"a,b\n1,0\n1e99,0\n", "'1e99' is no finite number"},
+    {"a,b\n1,0\n1 2,0\n", "'1 2' is no finite number"},
+};
+
+START_TEST(what_is_no_number_is_named_with_its_place)
+{
+    struct data_spec spec = spec_with(bad_rows[_i].text);
+    struct data_source *source = opened(&spec);
+    struct data_record record;
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID, bad_rows[_i].part);
+    data_close(source);
+}
+END_TEST
+
+static const struct {
+    const char *text, *part;
+    int no_header;
+    enum data_target_kind kind;
+    int64_t classes;
+} bad_files[] = {
+    {"", "t.csv has no rows", 0, 0, 0},
+    {"a,b\n", "t.csv has no rows", 0, 0, 0},
+    {"a\n1\n", "has one column", 0, 0, 0},
+    {"1,2\n3,4\n", "dataset.header: false", 0, 0, 0},
+    {"a,b\n1,2,3\n", "t.csv:2: 3 fields, and 2 in the first line", 0, 0, 0},
+    {"a,b\n1,2\n\"3,4\n", "t.csv:3: a quote (\") in this record is not closed", 0, 0, 0},
+    {"a,b\n1,2\n3,4\"\n\"", "t.csv:3:4: a quote within", 0, 0, 0},
+    {"a,b\n1,2.5\n3,word\n", "t.csv:3:3: column b: 'word' is no number, as", 0, 0, 0},
+    {"a,b\n1,\n", "t.csv:2:3: column b: '' is empty", 0, 0, 0},
+    {"a,b\n1,200000\n", "dataset.target_kind: number", 0, 0, 0},
+    {"a,b\n1,-1\n", "dataset.target_kind is class", 0, DATA_TARGET_CLASS, 0},
+    {"a,b\n1,x\n", "dataset.target_kind is number", 0, DATA_TARGET_NUMBER, 0},
+    {"\x1F\x8B", "unpack it with gunzip", 0, 0, 0},
+};
+
+START_TEST(a_file_that_is_no_table_is_refused)
+{
+    struct data_spec spec = spec_with(bad_files[_i].text);
+    struct data_source *source = NULL;
+    spec.has_header = !bad_files[_i].no_header;
+    spec.target_kind = bad_files[_i].kind;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, bad_files[_i].part);
+}
+END_TEST
+
+START_TEST(a_label_out_of_range_is_named)
+{
+    struct data_spec spec = spec_with("a,b\n1,0\n1,5\n");
+    struct data_record record;
+    spec.shape = (struct data_shape){1, 1, 1, 3, 0};
+    struct data_source *source = opened(&spec);
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID,
+                "t.csv:3:3: column b: '5' is no class");
+    data_close(source);
+}
+END_TEST
+
+/* Records on both sides of each piece that is read, quoted ends of lines among them. */
+START_TEST(a_file_of_many_pieces_has_all_its_rows)
+{
+    enum { ROWS = 150000 };
+    char path[256];
+    snprintf(path, sizeof(path), "%s/t.csv", dir);
+    struct data_spec spec = spec_with("");
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "\"a\nb\",c,d\n");
+    for (int i = 0; i < ROWS; i++) {
+        fprintf(file, "%d,\"%d\"\"\",%d\n", i, i, i % 7);
+    }
+    fclose(file);
+    snprintf(spec.columns, sizeof(spec.columns), "0");
+    struct data_source *source = opened(&spec);
+    struct data_record record;
+    ck_assert_int_eq(data_get_info(source)->rows, ROWS);
+    ck_assert_int_eq(data_get_info(source)->classes, 7);
+    for (int i = 0; i < ROWS; i += 997) {
+        ck_ms_ok(data_read(source, i, &record, err));
+        ck_assert_float_eq(*(const float *)record.values, (float)i);
+        ck_assert_int_eq(record.label, i % 7);
+    }
+    data_close(source);
+}
+END_TEST
+
+static void make_dir(void)
+{
+    dir = test_dir_make();
+}
+
+static void remove_dir(void)
+{
+    test_dir_remove(dir);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("csv");
+    TCase *tc = test_case_create("csv");
+    tcase_add_checked_fixture(tc, make_dir, remove_dir);
+    tcase_add_loop_test(tc, fields_are_split_as_the_rfc_says, 0, (int)MS_ARRAY_SIZE(splits));
+    tcase_add_loop_test(tc, quotes_where_none_may_be_are_refused_with_their_column, 0,
+                        (int)MS_ARRAY_SIZE(bad_splits));
+    tcase_add_test(tc, features_and_a_number);
+    tcase_add_test(tc, whole_numbers_are_classes_unless_they_are_said_to_be_numbers);
+    tcase_add_test(tc, words_are_classes_in_their_order);
+    tcase_add_test(tc, columns_are_chosen_by_name_or_number);
+    tcase_add_test(tc, a_folder_has_a_file_a_part);
+    tcase_add_loop_test(tc, what_is_no_number_is_named_with_its_place, 0,
+                        (int)MS_ARRAY_SIZE(bad_rows));
+    tcase_add_loop_test(tc, a_file_that_is_no_table_is_refused, 0, (int)MS_ARRAY_SIZE(bad_files));
+    tcase_add_test(tc, a_label_out_of_range_is_named);
+    tcase_add_test(tc, a_file_of_many_pieces_has_all_its_rows);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
