@@ -266,6 +266,17 @@ static int split(const struct place *place, const char *text, size_t size,
     return MS_OK;
 }
 
+/* Without its end of line, and blank lines behind it. */
+static size_t record_size(const char *text, size_t size)
+{
+    int in_quotes = 0;
+    size_t i = 0;
+    for (; i < size && (text[i] != '\n' || in_quotes); i++) {
+        in_quotes ^= text[i] == '"';
+    }
+    return i > 0 && text[i - 1] == '\r' ? i - 1 : i;
+}
+
 static int csv_read(struct data_source *source, int64_t row, struct data_record *ret,
                     struct ms_err *err)
 {
@@ -274,9 +285,7 @@ static int csv_read(struct data_source *source, int64_t row, struct data_record 
     const struct place place = {set, 0, set->at[row]};
     size_t size = (size_t)(set->at[row + 1] - set->at[row]);
     int rc = source_pread(set->fd, set->text, size, set->at[row], set->path, err);
-    while (size > 0 && strchr("\r\n \t", set->text[size - 1]) != NULL) {
-        size--; /* its end of line, and blank ones behind it */
-    }
+    size = rc < 0 ? 0 : record_size(set->text, size);
     rc = rc < 0 ? rc : split(&place, set->text, size, &set->fields, err);
     for (int64_t i = 0; rc == MS_OK && i < info->channels; i++) {
         rc = read_number(&place, &set->fields, set->features[i], &set->values[i], err);

@@ -50,6 +50,12 @@ struct data_shape {
     int64_t target_width;
 };
 
+/* Of what has no parts of its own: usage train is what a test of that share leaves. */
+struct data_spec_split {
+    double test; /* above 0 and below 1 */
+    uint64_t seed;
+};
+
 struct data_spec {
     enum data_kind kind;
     char path[MS_PATH_MAX + 1]; /* directory, of some kinds a file; ${NAME} expanded by data_open;
@@ -60,6 +66,8 @@ struct data_spec {
     uint64_t seed;   /* shapes: of the drawing; nonlinear: streams are fixed by the reference */
     struct data_shape shape; /* kinds whose files say it (data_kind_is_own): what they must hold;
                                 others ignore it */
+    int has_split;           /* of such kinds: all files are one set, in two parts */
+    struct data_spec_split split;
     char inputs[MS_NAME_MAX + 1], targets[MS_NAME_MAX + 1]; /* numpy: names of arrays; "": usual */
     enum data_layout layout;                                /* numpy: of four dimensions */
     int64_t height, width; /* image_folder: to which images are resized and cut; 0: all are alike */

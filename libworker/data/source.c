@@ -117,6 +117,18 @@ static int check_expected(const struct data_spec *spec, const char *path,
     return MS_OK;
 }
 
+/* Where it is split, the file of both parts is that of the training. */
+static int open_kind(const struct data_spec *spec, const char *path, struct data_source **ret,
+                     struct ms_err *err)
+{
+    struct data_source *whole = NULL;
+    const int is_split = spec->has_split && data_kind_is_own(spec->kind);
+    struct data_spec of = *spec;
+    of.usage = is_split ? DATA_TRAIN : spec->usage;
+    int rc = kinds[spec->kind].open(&of, path, is_split ? &whole : ret, err);
+    return rc == MS_OK && is_split ? split_open(spec, path, whole, ret, err) : rc;
+}
+
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err)
 {
     char path[MS_PATH_MAX + 1] = "";
@@ -132,7 +144,7 @@ int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_
         }
     }
     if (rc == MS_OK) {
-        rc = kinds[spec->kind].open(spec, path, &source, err);
+        rc = open_kind(spec, path, &source, err);
     }
     if (rc == MS_OK) {
         rc = check_expected(spec, path, &source->info, err);

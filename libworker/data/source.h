@@ -44,6 +44,10 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
 int csv_open(const struct data_spec *spec, const char *path, struct data_source **ret,
              struct ms_err *err);
 
+/* The part that the spec says. Takes whole, also where it fails. */
+int split_open(const struct data_spec *spec, const char *path, struct data_source *whole,
+               struct data_source **ret, struct ms_err *err);
+
 /* What a user's files may hold: sides, channels and targets within the limits. name: the file. */
 int data_check_shape(const char *name, const struct data_info *info, struct ms_err *err);
 

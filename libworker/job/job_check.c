@@ -65,6 +65,11 @@ static void settle_evaluate(struct job *job)
     if (data_kind_is_own(data->kind)) {
         data->shape = data_shape_of(&job->dataset);
     }
+    if (data->kind == job->dataset.kind && strcmp(data->path, job->dataset.path) == 0 &&
+        !data->has_split) { /* nothing is tested on what was trained on */
+        data->has_split = job->dataset.has_split;
+        data->split = job->dataset.split;
+    }
     if (data->kind == DATA_IMAGE_FOLDER && data->height == 0) {
         data->height = job->dataset.height;
         data->width = job->dataset.width;

@@ -194,6 +194,39 @@ enum {
             .when_offset = IN_JOB(member.kind),                                                    \
             .when_mask = TABLES,                                                                   \
         },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".split",                                                                \
+            .type = FIELD_SECTION,                                                                 \
+            .flags = FIELD_OPTIONAL,                                                               \
+            .offset = IN_JOB(member.has_split),                                                    \
+            .help = "parts of what has none: usage train or test of it",                           \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = OWN,                                                                      \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".split.test",                                                           \
+            .type = FIELD_REAL,                                                                    \
+            .flags = FIELD_REQUIRED | FIELD_ABOVE,                                                 \
+            .offset = IN_JOB(member.split.test),                                                   \
+            .min = 0,                                                                              \
+            .max = 0.999,                                                                          \
+            .help = "share of the records that is the test",                                       \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = OWN,                                                                      \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".split.seed",                                                           \
+            .type = FIELD_UINT64,                                                                  \
+            .offset = IN_JOB(member.split.seed),                                                   \
+            .max = SEED_MAX,                                                                       \
+            .builtin = "1",                                                                        \
+            .help = "which records these are",                                                     \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = OWN,                                                                      \
+        },                                                                                         \
     {                                                                                              \
         .key = prefix ".seed", .type = FIELD_UINT64, .offset = IN_JOB(member.seed), .min = 0,      \
         .max = SEED_MAX, .builtin = "1", .when_key = prefix ".kind",                               \

@@ -73,6 +73,10 @@ printf '%s\n' 'network: [flatten: {}, dense: {out: classes}]' \
 ok "a table with words as classes" run table -n 2 "$T/table.yaml"
 ok "is learned, and a part without one of them recognised" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/table.out"
 ok "a number of it" run weight --set dataset.target=weight --set evaluate=null --set 'network=[flatten: {}, dense: {out: 1}]' "$T/table.yaml"
+ok "a file that is split" run split -n 2 --set dataset.path="$T/train.csv" --set evaluate.dataset.path="$T/train.csv" \
+    --set dataset.split.test=0.2 "$T/table.yaml"
+ok "is tested on what it was not trained on" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/split.out"
+ok "in other steps than the whole" [ "$(field split steps)" -eq $((20 * 8)) ]
 sed -i '7s/^[^,]*/x/' "$T/train.csv"
 ok "a field that is no number" says "train.csv:7:1: column length: 'x' is no finite number" "$MSCTL" run --run-dir "$T/field" "$T/table.yaml"
 sed -i '7s/^x,/0,0,/' "$T/train.csv"

@@ -239,6 +239,22 @@ START_TEST(a_file_that_is_no_table_is_refused)
 }
 END_TEST
 
+/* An empty field at the end is a field, whatever the separator. */
+START_TEST(the_last_field_may_be_empty)
+{
+    struct data_source *source = NULL;
+    struct data_record record;
+    struct data_spec spec = spec_with("a\tb\tc\n7\t2\t\n\n \n8\t1\t3\n");
+    spec.separator = DATA_TAB;
+    snprintf(spec.target, sizeof(spec.target), "b");
+    source = opened(&spec);
+    ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
+                "t.csv:2:5: column c: '' is empty");
+    ck_ms_ok(data_read(source, 1, &record, err));
+    data_close(source);
+}
+END_TEST
+
 START_TEST(a_label_out_of_range_is_named)
 {
     struct data_spec spec = spec_with("a,b\n1,0\n1,5\n");
@@ -305,6 +321,7 @@ int main(void)
     tcase_add_loop_test(tc, what_is_no_number_is_named_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(bad_rows));
     tcase_add_loop_test(tc, a_file_that_is_no_table_is_refused, 0, (int)MS_ARRAY_SIZE(bad_files));
+    tcase_add_test(tc, the_last_field_may_be_empty);
     tcase_add_test(tc, a_label_out_of_range_is_named);
     tcase_add_test(tc, a_file_of_many_pieces_has_all_its_rows);
     suite_add_tcase(suite, tc);

@@ -259,7 +259,10 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
 {
     const char *dir = test_dir_make();
     const int is_made = _i == DATA_NONLINEAR || _i == DATA_SHAPES;
-    struct data_spec spec = {.kind = (enum data_kind)_i, .samples = is_made ? 4 : 0};
+    struct data_spec spec = {.kind = (enum data_kind)_i,
+                             .samples = is_made ? 4 : 0,
+                             .has_split = _i == DATA_NUMPY,
+                             .split = {0.3, 1}};
     if (!is_made) {
         snprintf(spec.path, sizeof(spec.path), "%s", dir);
     }
@@ -273,7 +276,7 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
     npy_write(dir, "y.npy", "|u1", "(3,)", labels + 8, 3);
     free(images);
     free(labels);
-    file_write(dir, "train.csv", "a,b\n1,x\n2,y\n", 12);
+    file_write(dir, "train.csv", "1,x\n2,y\n3,x\n", 12);
     png_write(dir, "train", "none", 1, 1, 0); /* makes the folder */
     png_write(dir, "train/a", "1.png", 3, 3, 0);
     png_write(dir, "train/b", "2.png", 3, 3, 0);
