@@ -92,18 +92,24 @@ enum transform_kind {
     TRANSFORM_RESIZE,
     TRANSFORM_RESCALE,
     TRANSFORM_NORMALIZE,
+    TRANSFORM_RANDOM_RESIZED_CROP,
+    TRANSFORM_CENTRE_CROP,
+    TRANSFORM_RANDOM_ERASING,
 };
 
 enum interpolation { INTERPOLATION_BILINEAR, INTERPOLATION_NEAREST };
 
 struct transform {
     enum transform_kind kind;
-    int64_t height, width;                            /* crop, resize */
+    int64_t height, width;                            /* crops, resize */
     int64_t pad_left, pad_top, pad_right, pad_bottom; /* crop: MindSpore's order */
-    double probability;                               /* flip */
-    enum interpolation interpolation;                 /* resize: half-pixel centres, not rounded */
-    double scale, shift;                              /* rescale: x scale + shift */
-    int n_channels;                                   /* normalize: length of mean and std */
+    double probability;                               /* flip, erasing */
+    int n_area, n_ratio;                              /* resized crop, erasing: 2 each */
+    double area[MS_IMAGE_CHANNEL_MAX], ratio[MS_IMAGE_CHANNEL_MAX]; /* share; width / height: from
+                                                                       the first to the second */
+    enum interpolation interpolation; /* resize: half-pixel centres, not rounded */
+    double scale, shift;              /* rescale: x scale + shift */
+    int n_channels;                   /* normalize: length of mean and std */
     double mean[MS_IMAGE_CHANNEL_MAX], std[MS_IMAGE_CHANNEL_MAX];
 };
 
@@ -206,6 +212,9 @@ int data_export_weights(const struct data_export *asked, struct data_exported *r
                         struct ms_err *err);
 
 /* ---- transforms ---- */
+
+/* Evaluation leaves it out. */
+int transform_is_random(const struct transform *t);
 
 /* Shape after the transforms; errors name the transform and why it cannot apply. */
 int transform_check(const struct transform *list, int n, int64_t channels, int64_t *height,

@@ -7,6 +7,7 @@
 #include "libworker/data/image.h"
 
 #include "libworker/data/data.h"
+#include "libworker/data/transform_box.h"
 #include "proto/rng.h"
 
 #include <string.h>
@@ -40,16 +41,64 @@ static int check_crop(const struct transform *t, int64_t *height, int64_t *width
     return MS_OK;
 }
 
+static int check_centre(const struct transform *t, int64_t *height, int64_t *width,
+                        struct ms_err *err)
+{
+    if (t->height > *height || t->width > *width) {
+        return ms_fail(
+            err, MS_E_INVALID,
+            "centre_crop: size [%lld, %lld] is larger than the image, %lldx%lld; make it "
+            "smaller, or put a resize before it",
+            (long long)t->height, (long long)t->width, (long long)*height, (long long)*width);
+    }
+    *height = t->height;
+    *width = t->width;
+    return MS_OK;
+}
+
+static int check_range(const double range[], int n, double most, const char *what,
+                       struct ms_err *err)
+{
+    return n == 2 && range[0] > 0 && range[0] <= range[1] && range[1] <= most
+               ? MS_OK
+               : ms_fail(
+                     err, MS_E_INVALID,
+                     "%s: give two numbers, [from, to], above 0 and at most %g, that do not fall",
+                     what, most);
+}
+
+static int check_boxes(const struct transform *t, struct ms_err *err)
+{
+    const int is_crop = t->kind == TRANSFORM_RANDOM_RESIZED_CROP;
+    int rc = check_range(t->area, t->n_area, 1,
+                         is_crop ? "random_resized_crop.scale" : "random_erasing.scale", err);
+    return rc < 0
+               ? rc
+               : check_range(t->ratio, t->n_ratio, 100,
+                             is_crop ? "random_resized_crop.ratio" : "random_erasing.ratio", err);
+}
+
+int transform_is_random(const struct transform *t)
+{
+    return t->kind == TRANSFORM_RANDOM_CROP || t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP ||
+           t->kind == TRANSFORM_RANDOM_RESIZED_CROP || t->kind == TRANSFORM_RANDOM_ERASING;
+}
+
 static int check_one(const struct transform *t, int64_t channels, int64_t *height, int64_t *width,
                      struct ms_err *err)
 {
     switch (t->kind) {
     case TRANSFORM_RANDOM_CROP:
         return check_crop(t, height, width, err);
+    case TRANSFORM_CENTRE_CROP:
+        return check_centre(t, height, width, err);
+    case TRANSFORM_RANDOM_ERASING:
+        return check_boxes(t, err);
+    case TRANSFORM_RANDOM_RESIZED_CROP:
     case TRANSFORM_RESIZE:
         *height = t->height;
         *width = t->width;
-        return MS_OK;
+        return t->kind == TRANSFORM_RESIZE ? MS_OK : check_boxes(t, err);
     case TRANSFORM_NORMALIZE:
         if (t->n_channels != channels) {
             return ms_fail(
@@ -157,19 +206,34 @@ static void affine_from_bytes(const struct affine *affine, const uint8_t *src, i
 
 /* ---- the list ---- */
 
-struct draws { /* random numbers of one record */
-    uint64_t stream, next;
-};
-
 static int64_t draw_below(struct draws *draws, int64_t n)
 {
     return (int64_t)ms_rng_below(draws->stream, draws->next++, (uint64_t)n);
 }
 
-/* A transform that moves pixels: *image is then what lies in dst. */
-static void move_pixels(const struct transform *t, struct draws *draws, float *across,
+/* Zeros in the box of each channel. */
+static void erase(const struct image *image, const struct box *box, void *dst)
+{
+    const size_t bytes = ms_dtype_bytes(image->dtype);
+    memcpy(dst, image->values, image_bytes(image));
+    for (int64_t c = 0; c < image->channels; c++) {
+        for (int64_t y = box->y; y < box->y + box->height; y++) {
+            const int64_t at = (c * image->height + y) * image->width + box->x;
+            memset((char *)dst + (size_t)at * bytes, 0, (size_t)box->width * bytes);
+        }
+    }
+}
+
+/* A transform that moves pixels: *image is then what lies in dst. cut: room for one more image. */
+static void move_pixels(const struct transform *t, struct draws *draws, float *across, void *cut,
                         struct image *image, void *dst)
 {
+    if (t->kind == TRANSFORM_RANDOM_ERASING) {
+        const struct box box = box_erasing(t, image->height, image->width, draws);
+        erase(image, &box, dst);
+        image->values = dst;
+        return;
+    }
     if (t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP) {
         if (ms_rng_unit(draws->stream, draws->next++) < t->probability) {
             image_flip(image, dst);
@@ -185,6 +249,14 @@ static void move_pixels(const struct transform *t, struct draws *draws, float *a
         int64_t x0 = draw_below(draws, spare_w + 1) - t->pad_left;
         int64_t y0 = draw_below(draws, spare_h + 1) - t->pad_top;
         image_crop(image, y0, x0, t->height, t->width, dst);
+    } else if (t->kind == TRANSFORM_CENTRE_CROP) {
+        const struct box box = box_centre(t->height, t->width, image->height, image->width);
+        image_crop(image, box.y, box.x, box.height, box.width, dst);
+    } else if (t->kind == TRANSFORM_RANDOM_RESIZED_CROP) {
+        const struct box box = box_resized_crop(t, image->height, image->width, draws);
+        const struct image part = {image->dtype, cut, image->channels, box.height, box.width};
+        image_crop(image, box.y, box.x, box.height, box.width, cut);
+        image_resize_bilinear(&part, t->height, t->width, across, dst);
     } else if (t->interpolation == INTERPOLATION_NEAREST) {
         image_resize_nearest(image, t->height, t->width, dst);
     } else {
@@ -194,7 +266,7 @@ static void move_pixels(const struct transform *t, struct draws *draws, float *a
 }
 
 /* Memory of one call: of floats and of bytes two images each, which take turns, and what bilinear
- * needs beside them. */
+ * and a cut before it need beside them. */
 struct room {
     size_t image, across; /* elements */
 };
@@ -217,7 +289,7 @@ size_t transform_scratch(const struct transform *list, int n, int64_t channels, 
                          int64_t width)
 {
     const struct room room = room_measure(list, n, channels, height, width);
-    return (2 * room.image + room.across) * sizeof(float) + 2 * room.image;
+    return (3 * room.image + room.across) * sizeof(float) + 2 * room.image;
 }
 
 /* The moves with which a list begins, as long as bytes can go through them; returns how many. */
@@ -226,10 +298,11 @@ static int move_bytes(const struct transform *list, int n, struct draws *draws, 
 {
     int i = 0;
     for (; i < n && !is_affine(&list[i]); i++) {
-        if (list[i].kind == TRANSFORM_RESIZE && list[i].interpolation != INTERPOLATION_NEAREST) {
+        if ((list[i].kind == TRANSFORM_RESIZE && list[i].interpolation != INTERPOLATION_NEAREST) ||
+            list[i].kind == TRANSFORM_RANDOM_RESIZED_CROP) {
             break;
         }
-        move_pixels(&list[i], draws, NULL, image, buffer[i % 2]);
+        move_pixels(&list[i], draws, NULL, NULL, image, buffer[i % 2]);
     }
     return i;
 }
@@ -258,7 +331,8 @@ void transform_apply(const struct transform *list, int n, const struct image *sr
     const struct room room = room_measure(list, n, src->channels, src->height, src->width);
     float *const floats[2] = {scratch, (float *)scratch + room.image};
     float *const across = (float *)scratch + 2 * room.image;
-    uint8_t *const first = (uint8_t *)(across + room.across);
+    float *const cut = across + room.across;
+    uint8_t *const first = (uint8_t *)(cut + room.image);
     uint8_t *const bytes[2] = {first, first + room.image};
     struct draws draws = {ms_rng_stream(seed, epoch, (uint64_t)row), 0};
     struct image now = *src;
@@ -286,7 +360,7 @@ void transform_apply(const struct transform *list, int n, const struct image *sr
             affine_apply(&affine, values, now.channels, now.height * now.width);
         }
         values = i == last_move ? dst : floats[turn];
-        move_pixels(&list[i], &draws, across, &now, values);
+        move_pixels(&list[i], &draws, across, cut, &now, values);
         turn = 1 - turn;
         i += absorbed;
     }

@@ -193,11 +193,6 @@ static int check_transforms(const struct job *job, const struct tree_node *tree,
     return MS_OK;
 }
 
-static int is_random(const struct transform *t)
-{
-    return t->kind == TRANSFORM_RANDOM_CROP || t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP;
-}
-
 /* Evaluation leaves the random transforms out; what is left must make images of the same size. */
 static int check_evaluate_shape(const struct job *job, const struct tree_node *tree,
                                 struct ms_err *err)
@@ -210,7 +205,7 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
     struct transform fixed[MS_TRANSFORMS_MAX];
     int n = 0;
     for (int i = 0; i < job->n_transforms; i++) {
-        if (!is_random(&job->transforms[i])) {
+        if (!transform_is_random(&job->transforms[i])) {
             fixed[n++] = job->transforms[i];
         }
     }
@@ -219,10 +214,12 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
     (void)transform_check(fixed, n, record.channels, &test_h, &test_w, NULL);
     if (test_h != train_h || test_w != train_w) {
         return tree_fail(node_at(tree, "evaluate"), err,
-                         "evaluate: without random_crop, which evaluation leaves out, images are "
-                         "%lldx%lld, but training has %lldx%lld; add resize: {size: [%lld, %lld]}",
+                         "evaluate: without random crops, which evaluation leaves out, images are "
+                         "%lldx%lld, but training has %lldx%lld; add %s: {size: [%lld, %lld]}",
                          (long long)test_h, (long long)test_w, (long long)train_h,
-                         (long long)train_w, (long long)train_h, (long long)train_w);
+                         (long long)train_w,
+                         test_h >= train_h && test_w >= train_w ? "centre_crop" : "resize",
+                         (long long)train_h, (long long)train_w);
     }
     return MS_OK;
 }

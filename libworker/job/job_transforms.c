@@ -83,6 +83,52 @@ static const struct field normalize_rows[] = {
      .help = "one number a channel"},
 };
 
+/* area and ratio of a box, which are drawn from these */
+#define BOX_ROWS(scale, ratios)                                                                    \
+    {.key = "scale",                                                                               \
+     .type = FIELD_REALS,                                                                          \
+     .flags = FIELD_ABOVE,                                                                         \
+     .offset = IN_TRANSFORM(area),                                                                 \
+     .count_offset = IN_TRANSFORM(n_area),                                                         \
+     .min = 0,                                                                                     \
+     .max = 1,                                                                                     \
+     .builtin = scale,                                                                             \
+     .help = "[from, to]: share of the image"},                                                    \
+    {                                                                                              \
+        .key = "ratio", .type = FIELD_REALS, .flags = FIELD_ABOVE, .offset = IN_TRANSFORM(ratio),  \
+        .count_offset = IN_TRANSFORM(n_ratio), .min = 0, .max = 100, .builtin = ratios,            \
+        .help = "[from, to]: width by height",                                                     \
+    }
+static const struct field resized_crop_rows[] = {
+    {.key = "size",
+     .type = FIELD_SIZE,
+     .flags = FIELD_REQUIRED,
+     .offset = IN_TRANSFORM(height),
+     .min = 1,
+     .max = MS_IMAGE_SIDE_MAX,
+     .help = "[height, width] to which the cut is resized"},
+    BOX_ROWS("[0.08, 1]", "[0.75, 1.3333333333333333]"),
+};
+static const struct field centre_crop_rows[] = {
+    {.key = "size",
+     .type = FIELD_SIZE,
+     .flags = FIELD_REQUIRED,
+     .offset = IN_TRANSFORM(height),
+     .min = 1,
+     .max = MS_IMAGE_SIDE_MAX,
+     .help = "[height, width] of the cut"},
+};
+static const struct field erasing_rows[] = {
+    {.key = "prob",
+     .type = FIELD_REAL,
+     .offset = IN_TRANSFORM(probability),
+     .min = 0,
+     .max = 1,
+     .builtin = "0.5",
+     .help = "share of the images in which a box becomes 0"},
+    BOX_ROWS("[0.02, 0.33]", "[0.3, 3.3]"),
+};
+
 #define TABLE(rows)                                                                                \
     {                                                                                              \
         rows, MS_ARRAY_SIZE(rows), "a transform"                                                   \
@@ -93,5 +139,8 @@ const struct job_transform_kind job_transform_kinds[] = {
     {"resize", TRANSFORM_RESIZE, TABLE(resize_rows)},
     {"rescale", TRANSFORM_RESCALE, TABLE(rescale_rows)},
     {"normalize", TRANSFORM_NORMALIZE, TABLE(normalize_rows)},
+    {"random_resized_crop", TRANSFORM_RANDOM_RESIZED_CROP, TABLE(resized_crop_rows)},
+    {"centre_crop", TRANSFORM_CENTRE_CROP, TABLE(centre_crop_rows)},
+    {"random_erasing", TRANSFORM_RANDOM_ERASING, TABLE(erasing_rows)},
 };
 const size_t job_n_transform_kinds = MS_ARRAY_SIZE(job_transform_kinds);

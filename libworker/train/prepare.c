@@ -126,8 +126,7 @@ static struct loader_config eval_config(const struct train *train,
     const struct job *job = train->cfg.job;
     int n = 0;
     for (int i = 0; i < job->n_transforms; i++) {
-        if (job->transforms[i].kind != TRANSFORM_RANDOM_CROP &&
-            job->transforms[i].kind != TRANSFORM_RANDOM_HORIZONTAL_FLIP) {
+        if (!transform_is_random(&job->transforms[i])) {
             fixed[n++] = job->transforms[i];
         }
     }

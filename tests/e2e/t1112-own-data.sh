@@ -86,6 +86,13 @@ ok "a row with one field more" says "train.csv:7: 5 fields, and 4 in the first l
 sed 's/path: [^,}]*/&, size: 24/' "$T/images.yaml" >"$T/sized.yaml"
 ok "images are resized and cut" run sized -n 2 --set 'transforms=[{rescale: {scale: 0.0039}}]' "$T/sized.yaml"
 ok "to other weights" [ "$(digest sized)" != "$(digest images)" ]
+sed 's/^transforms: .*/transforms: [{random_resized_crop: {size: 16}}, {centre_crop: {size: 16}}, {random_erasing: {}}, {rescale: {scale: 0.0039}}]/' \
+    "$T/sized.yaml" >"$T/cropped.yaml"
+ok "crops of random sizes, which evaluation leaves out" run cropped -n 2 "$T/cropped.yaml"
+ok "once more" run again -n 2 "$T/cropped.yaml"
+ok "have the same bits" same "$(digest cropped)" "$(digest again)"
+ok "no crop in the middle, no evaluation" says "add centre_crop: {size: [16, 16]}" "$MSCTL" run --run-dir "$T/bad9" \
+    --set 'transforms=[{random_resized_crop: {size: 16}}]' "$T/sized.yaml"
 one=$(find "$T/own/png/train" -name '*.png' | sort | tail -n 1)
 cp "$one" "$T/whole.png"
 head -c 300 "$T/whole.png" >"$one"

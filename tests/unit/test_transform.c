@@ -1,5 +1,6 @@
 /* test_transform.c - crop, flip, resize, rescale, normalize: geometry, numbers, randomness */
 #include "libworker/data/data.h"
+#include "libworker/data/transform_box.h"
 #include "proto/rng.h"
 #include "tests/test.h"
 
@@ -588,6 +589,117 @@ START_TEST(any_list_has_the_bits_of_the_plain_model)
 }
 END_TEST
 
+/* ---- boxes: which ones, test_transform_box.c says ---- */
+
+START_TEST(a_random_resized_crop_is_a_crop_and_a_resize)
+{
+    enum { H = 11, W = 13 };
+    const struct transform both = {.kind = TRANSFORM_RANDOM_RESIZED_CROP,
+                                   .height = 6,
+                                   .width = 7,
+                                   .n_area = 2,
+                                   .n_ratio = 2,
+                                   .area = {0.2, 0.9},
+                                   .ratio = {0.5, 2}};
+    uint8_t bytes[2 * H * W];
+    float src[2 * H * W];
+    float cut[2 * H * W];
+    for (int i = 0; i < 2 * H * W; i++) {
+        bytes[i] = (uint8_t)(i * 37);
+        src[i] = bytes[i];
+    }
+    for (int row = 0; row < 20; row++) {
+        struct draws draws = {ms_rng_stream(1, 0, (uint64_t)row), 0};
+        const struct box box = box_resized_crop(&both, H, W, &draws);
+        const struct image whole = image_of(MS_F32, src, 2, H, W);
+        image_crop(&whole, box.y, box.x, box.height, box.width, cut);
+        const struct image raw = image_of(MS_U8, bytes, 2, H, W);
+        float from_bytes[2 * 6 * 7];
+        apply_to(&both, 1, &raw, row);
+        memcpy(from_bytes, out, sizeof(from_bytes));
+        apply(&both, 1, src, 2, H, W, row);
+        ck_assert_mem_eq(out, from_bytes, sizeof(from_bytes));
+        for (int64_t i = 0; i < 2 * 6 * 7; i++) {
+            const float *channel = cut + i / 42 * box.height * box.width;
+            ck_assert_float_eq_tol(
+                out[i], (float)bilinear_at(channel, box.height, box.width, 6, 7, i % 42 / 7, i % 7),
+                1e-3F);
+        }
+        ck_assert_float_eq(out[2 * 6 * 7], -12345);
+    }
+}
+END_TEST
+
+START_TEST(erasing_makes_zeros_and_leaves_the_rest)
+{
+    enum { H = 9, W = 8 };
+    const struct transform erasing = {.kind = TRANSFORM_RANDOM_ERASING,
+                                      .probability = 1,
+                                      .n_area = 2,
+                                      .n_ratio = 2,
+                                      .area = {0.1, 0.4},
+                                      .ratio = {0.5, 2}};
+    float src[2 * H * W];
+    for (int i = 0; i < 2 * H * W; i++) {
+        src[i] = (float)(i + 1);
+    }
+    struct draws draws = {ms_rng_stream(1, 0, 4), 0};
+    const struct box box = box_erasing(&erasing, H, W, &draws);
+    ck_assert_int_gt(box.height, 0);
+
+    apply(&erasing, 1, src, 2, H, W, 4);
+
+    for (int i = 0; i < 2 * H * W; i++) {
+        const int y = i / W % H;
+        const int x = i % W;
+        const int is_inside =
+            y >= box.y && y < box.y + box.height && x >= box.x && x < box.x + box.width;
+        ck_assert_float_eq(out[i], is_inside ? 0 : src[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_centre_crop_is_the_middle)
+{
+    float src[5 * 6];
+    for (int i = 0; i < 30; i++) {
+        src[i] = (float)i;
+    }
+    const struct transform centre = {.kind = TRANSFORM_CENTRE_CROP, .height = 3, .width = 2};
+    int64_t h = 5;
+    int64_t w = 6;
+    ck_ms_ok(transform_check(&centre, 1, 1, &h, &w, err));
+    ck_assert_int_eq(h * 10 + w, 32);
+    apply(&centre, 1, src, 1, 5, 6, 0);
+    static const float want[] = {8, 9, 14, 15, 20, 21};
+    ck_assert_mem_eq(out, want, sizeof(want));
+    h = 2;
+    ck_ms_fails(transform_check(&centre, 1, 1, &h, &w, err), MS_E_INVALID,
+                "centre_crop: size [3, 2] is larger than the image, 2x2");
+}
+END_TEST
+
+START_TEST(ranges_that_fall_are_refused)
+{
+    struct transform t = {.kind = TRANSFORM_RANDOM_RESIZED_CROP,
+                          .height = 2,
+                          .width = 2,
+                          .n_area = 2,
+                          .n_ratio = 2,
+                          .area = {0.5, 0.2},
+                          .ratio = {1, 2}};
+    int64_t h = 4;
+    int64_t w = 4;
+    ck_ms_fails(transform_check(&t, 1, 1, &h, &w, err), MS_E_INVALID, "random_resized_crop.scale");
+    t.area[1] = 0.7;
+    t.n_ratio = 1;
+    ck_ms_fails(transform_check(&t, 1, 1, &h, &w, err), MS_E_INVALID, "random_resized_crop.ratio");
+    t.kind = TRANSFORM_RANDOM_ERASING;
+    ck_ms_fails(transform_check(&t, 1, 1, &h, &w, err), MS_E_INVALID, "random_erasing.ratio");
+    ck_ms_fails(transform_check(&t, 1, 17, &h, &w, err), MS_E_INVALID, "17 channels");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("transform");
@@ -607,6 +719,10 @@ int main(void)
     tcase_add_test(tc, the_source_image_stays_as_it_is);
     tcase_add_test(tc, check_gives_the_final_shape_or_a_reason);
     tcase_add_test(tc, any_list_has_the_bits_of_the_plain_model);
+    tcase_add_test(tc, a_random_resized_crop_is_a_crop_and_a_resize);
+    tcase_add_test(tc, erasing_makes_zeros_and_leaves_the_rest);
+    tcase_add_test(tc, a_centre_crop_is_the_middle);
+    tcase_add_test(tc, ranges_that_fall_are_refused);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
