@@ -1,4 +1,5 @@
-/* cifar10.c - CIFAR-10, binary version: records of a label and 3 x 32 x 32 bytes, nothing between
+/* cifar10.c - CIFAR-10 and CIFAR-100, binary versions: records of a label (CIFAR-100: a coarse and
+ * a fine one) and 3 x 32 x 32 bytes, nothing between
  *
  * Format: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version". Read record by record with
  * pread: eight ranks on a host share the page cache, and nobody's RSS holds 180 MB. */
@@ -14,7 +15,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CIFAR_FILES_MAX = 256, CIFAR_CLASSES = 10 };
+enum { CIFAR_FILES_MAX = 256, CIFAR_RECORD_MAX = 2 + CIFAR_PIXELS };
+
+static const struct layout {
+    const char *name, *archive, *folder,
+        *python;         /* python: a file of the version that is not this */
+    int labels, classes; /* bytes before the pixels; of the last of them */
+    const char *part[3]; /* in names of files, by usage */
+} cifar10 = {"CIFAR-10",
+             "cifar-10-binary.tar.gz",
+             "cifar-10-batches-bin",
+             "data_batch_1",
+             1,
+             10,
+             {[DATA_TRAIN] = "data_batch", [DATA_TEST] = "test_batch", [DATA_ALL] = "batch"}},
+  cifar100 = {"CIFAR-100",
+              "cifar-100-binary.tar.gz",
+              "cifar-100-binary",
+              "train",
+              2,
+              100,
+              {[DATA_TRAIN] = "train", [DATA_TEST] = "test", [DATA_ALL] = "t"}};
 
 struct cifar_file {
     char *path;
@@ -22,19 +43,18 @@ struct cifar_file {
     int64_t first, rows; /* of the whole source */
 };
 
-struct cifar10 {
+struct cifar {
     struct data_source base;
     struct cifar_file file[CIFAR_FILES_MAX];
     size_t n_files;
-    uint8_t record[CIFAR_RECORD]; /* that was read last */
+    const struct layout *layout;
+    int64_t record_size;
+    uint8_t record[CIFAR_RECORD_MAX]; /* that was read last */
 };
-
-static const char *const name_part[] = {
-    [DATA_TRAIN] = "data_batch", [DATA_TEST] = "test_batch", [DATA_ALL] = "batch"};
 
 static void cifar_close(struct data_source *source)
 {
-    struct cifar10 *set = (struct cifar10 *)source;
+    struct cifar *set = (struct cifar *)source;
     for (size_t i = 0; i < set->n_files; i++) {
         free(set->file[i].path);
         if (set->file[i].fd >= 0) {
@@ -47,36 +67,40 @@ static void cifar_close(struct data_source *source)
 static int cifar_read(struct data_source *source, int64_t row, struct data_record *ret,
                       struct ms_err *err)
 {
-    struct cifar10 *set = (struct cifar10 *)source;
+    struct cifar *set = (struct cifar *)source;
     size_t i = 0;
     while (row >= set->file[i].first + set->file[i].rows) {
         i++;
     }
+    const struct layout *layout = set->layout;
     const struct cifar_file *file = &set->file[i];
     int64_t record = row - file->first;
     uint8_t *bytes = set->record;
-    int rc = source_pread(file->fd, bytes, CIFAR_RECORD, record * CIFAR_RECORD, file->path, err);
+    int rc = source_pread(file->fd, bytes, (size_t)set->record_size, record * set->record_size,
+                          file->path, err);
     if (rc < 0) {
         return rc;
     }
-    if (bytes[0] >= CIFAR_CLASSES) {
-        return ms_fail(err, MS_E_INVALID,
-                       "%.200s: record %lld has label %d, CIFAR-10 has 0 to 9: the file is damaged "
-                       "or no CIFAR-10 (CIFAR-100 has two label bytes); get cifar-10-binary.tar.gz "
-                       "again",
-                       file->path, (long long)record, bytes[0]);
+    const int label = bytes[layout->labels - 1];
+    if (label >= layout->classes) {
+        return ms_fail(
+            err, MS_E_INVALID,
+            "%.200s: record %lld has label %d, %s has 0 to %d: the file is damaged or of "
+            "another data set%s; get %s again",
+            file->path, (long long)record, label, layout->name, layout->classes - 1,
+            layout == &cifar10 ? " (CIFAR-100 has two label bytes)" : "", layout->archive);
     }
-    *ret = (struct data_record){.values = bytes + 1, .label = bytes[0]};
+    *ret = (struct data_record){.values = bytes + layout->labels, .label = label};
     return MS_OK;
 }
 
 /* ---- finding the files ---- */
 
-static int is_wanted(const char *name, enum data_usage usage)
+static int is_wanted(const char *name, const char *part)
 {
     size_t length = strlen(name);
     return name[0] != '.' && length > 4 && strcmp(name + length - 4, ".bin") == 0 &&
-           strstr(name, name_part[usage]) != NULL;
+           strstr(name, part) != NULL;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -84,8 +108,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct cifar_file *)a)->path, ((const struct cifar_file *)b)->path);
 }
 
-static int add_file(struct cifar10 *set, const char *directory, const char *name,
-                    struct ms_err *err)
+static int add_file(struct cifar *set, const char *directory, const char *name, struct ms_err *err)
 {
     if (set->n_files == CIFAR_FILES_MAX) {
         return ms_fail(err, MS_E_FULL,
@@ -104,32 +127,32 @@ static int add_file(struct cifar10 *set, const char *directory, const char *name
 }
 
 /* What people have instead of the binary version, with the way out. */
-static int fail_nothing(const char *directory, enum data_usage usage, int has_python, int has_inner,
-                        struct ms_err *err)
+static int fail_nothing(const char *directory, const struct layout *layout, const char *part,
+                        int has_python, int has_inner, struct ms_err *err)
 {
     if (has_inner) {
         return ms_fail(err, MS_E_NOT_FOUND,
-                       "data set %.160s has no *%s*.bin, but a folder cifar-10-batches-bin inside; "
-                       "give that one as dataset.path",
-                       directory, name_part[usage]);
+                       "data set %.160s has no *%s*.bin, but a folder %s inside; give that one as "
+                       "dataset.path",
+                       directory, part, layout->folder);
     }
     if (has_python) {
         return ms_fail(
             err, MS_E_NOT_FOUND,
-            "data set %.160s is CIFAR-10's Python version (batches without .bin); get the "
-            "binary version, cifar-10-binary.tar.gz",
-            directory);
+            "data set %.160s is %s's Python version (files without .bin); get the binary "
+            "version, %s",
+            directory, layout->name, layout->archive);
     }
-    return ms_fail(
-        err, MS_E_NOT_FOUND,
-        "data set %.160s has no *%s*.bin file; get cifar-10-binary.tar.gz, unpack it and "
-        "give the folder cifar-10-batches-bin as dataset.path",
-        directory, name_part[usage]);
+    return ms_fail(err, MS_E_NOT_FOUND,
+                   "data set %.160s has no *%s*.bin file; get %s, unpack it and give the folder %s "
+                   "as dataset.path",
+                   directory, part, layout->archive, layout->folder);
 }
 
-static int find_files(struct cifar10 *set, const char *directory, enum data_usage usage,
+static int find_files(struct cifar *set, const char *directory, enum data_usage usage,
                       struct ms_err *err)
 {
+    const struct layout *layout = set->layout;
     DIR *dir = opendir(directory);
     if (dir == NULL) {
         return data_open_fail(directory, err);
@@ -138,21 +161,21 @@ static int find_files(struct cifar10 *set, const char *directory, enum data_usag
     int has_python = 0;
     int has_inner = 0;
     for (const struct dirent *entry; rc == MS_OK && (entry = readdir(dir)) != NULL;) {
-        has_python |= strcmp(entry->d_name, "data_batch_1") == 0;
-        has_inner |= strcmp(entry->d_name, "cifar-10-batches-bin") == 0;
-        if (is_wanted(entry->d_name, usage)) {
+        has_python |= strcmp(entry->d_name, layout->python) == 0;
+        has_inner |= strcmp(entry->d_name, layout->folder) == 0;
+        if (is_wanted(entry->d_name, layout->part[usage])) {
             rc = add_file(set, directory, entry->d_name, err);
         }
     }
     closedir(dir);
     if (rc == MS_OK && set->n_files == 0) {
-        rc = fail_nothing(directory, usage, has_python, has_inner, err);
+        rc = fail_nothing(directory, layout, layout->part[usage], has_python, has_inner, err);
     }
     qsort(set->file, set->n_files, sizeof(set->file[0]), compare_names);
     return rc;
 }
 
-static int open_file(struct cifar_file *file, struct ms_err *err)
+static int open_file(const struct cifar *set, struct cifar_file *file, struct ms_err *err)
 {
     struct stat st;
     int rc = data_file_open(file->path, &file->fd, err);
@@ -162,22 +185,23 @@ static int open_file(struct cifar_file *file, struct ms_err *err)
     if (fstat(file->fd, &st) != 0) {
         return ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", file->path);
     }
-    if (st.st_size == 0 || st.st_size % CIFAR_RECORD != 0) {
-        return ms_fail(
-            err, MS_E_INVALID,
-            "%.160s has %lld bytes, which is no whole number of records of %d: it is "
-            "truncated or no CIFAR-10; get cifar-10-binary.tar.gz again (each file there "
-            "has 30730000 bytes)",
-            file->path, (long long)st.st_size, CIFAR_RECORD);
+    if (st.st_size == 0 || st.st_size % set->record_size != 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.160s has %lld bytes, which is no whole number of records of %lld: it is "
+                       "truncated or "
+                       "no %s; get %s again%s",
+                       file->path, (long long)st.st_size, (long long)set->record_size,
+                       set->layout->name, set->layout->archive,
+                       set->layout == &cifar10 ? " (each file there has 30730000 bytes)" : "");
     }
-    file->rows = st.st_size / CIFAR_RECORD;
+    file->rows = st.st_size / set->record_size;
     return MS_OK;
 }
 
-int cifar10_open(const struct data_spec *spec, const char *path, struct data_source **ret,
-                 struct ms_err *err)
+static int open_as(const struct layout *layout, const struct data_spec *spec, const char *path,
+                   struct data_source **ret, struct ms_err *err)
 {
-    struct cifar10 *set = calloc(1, sizeof(*set));
+    struct cifar *set = calloc(1, sizeof(*set));
     if (set == NULL) {
         return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory", path);
     }
@@ -186,13 +210,15 @@ int cifar10_open(const struct data_spec *spec, const char *path, struct data_sou
                  .height = CIFAR_SIDE,
                  .width = CIFAR_SIDE,
                  .dtype = MS_U8,
-                 .classes = CIFAR_CLASSES},
+                 .classes = layout->classes},
         .read = cifar_read,
         .close = cifar_close,
     };
+    set->layout = layout;
+    set->record_size = layout->labels + CIFAR_PIXELS;
     int rc = find_files(set, path, spec->usage, err);
     for (size_t i = 0; i < set->n_files && rc == MS_OK; i++) {
-        rc = open_file(&set->file[i], err);
+        rc = open_file(set, &set->file[i], err);
         set->file[i].first = set->base.info.rows;
         set->base.info.rows += set->file[i].rows;
     }
@@ -202,4 +228,16 @@ int cifar10_open(const struct data_spec *spec, const char *path, struct data_sou
     }
     *ret = &set->base;
     return MS_OK;
+}
+
+int cifar10_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                 struct ms_err *err)
+{
+    return open_as(&cifar10, spec, path, ret, err);
+}
+
+int cifar100_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                  struct ms_err *err)
+{
+    return open_as(&cifar100, spec, path, ret, err);
 }

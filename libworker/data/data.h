@@ -28,7 +28,8 @@ enum data_kind {
     DATA_SHAPES,
     DATA_NUMPY,
     DATA_IMAGE_FOLDER,
-    DATA_CSV
+    DATA_CSV,
+    DATA_CIFAR100
 };
 enum data_usage { DATA_TRAIN, DATA_TEST, DATA_ALL };
 

@@ -26,6 +26,7 @@ static const struct {
     [DATA_SHAPES] = {NOWHERE, shapes_open, {3, 32, 32, 10, 0}},
     [DATA_NUMPY] = {FOLDER_OR_FILE, numpy_open, {0, 0, 0, 0, 0}},
     [DATA_IMAGE_FOLDER] = {FOLDER, image_folder_open, {0, 0, 0, 0, 0}},
+    [DATA_CIFAR100] = {FOLDER, cifar100_open, {3, 32, 32, 100, 0}},
     [DATA_CSV] = {FOLDER_OR_FILE, csv_open, {0, 0, 0, 0, 0}},
 };
 

@@ -29,6 +29,8 @@ struct data_reader { /* the first member of each kind's own struct */
 /* path is expanded already. Return owned. */
 int cifar10_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                  struct ms_err *err);
+int cifar100_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                  struct ms_err *err);
 int mnist_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                struct ms_err *err);
 int nonlinear_open(const struct data_spec *spec, const char *path, struct data_source **ret,

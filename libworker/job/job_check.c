@@ -34,7 +34,8 @@ static const struct tree_node *node_at(const struct tree_node *root, const char 
 static int check_dataset(const struct data_spec *data, const struct tree_node *tree,
                          const char *section, struct ms_err *err)
 {
-    const int has_all = data->kind == DATA_CIFAR10 || data->kind == DATA_MNIST;
+    const int has_all =
+        data->kind == DATA_CIFAR10 || data->kind == DATA_CIFAR100 || data->kind == DATA_MNIST;
     if (!has_all && data->usage == DATA_ALL) {
         return tree_fail(node_at(tree, section), err,
                          "%s.usage: all has no meaning with kind: %s; give train or test", section,

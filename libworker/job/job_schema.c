@@ -11,8 +11,8 @@
 
 static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
                                        "linear",   "cifar_small", NULL};
-static const char *const data_kinds[] = {"cifar10", "mnist",        "nonlinear", "shapes",
-                                         "numpy",   "image_folder", "csv",       NULL};
+static const char *const data_kinds[] = {"cifar10",      "mnist", "nonlinear", "shapes", "numpy",
+                                         "image_folder", "csv",   "cifar100",  NULL};
 static const char *const separators[] = {"comma", "semicolon", "tab", NULL};
 static const char *const target_kinds[] = {"auto", "class", "number", NULL};
 static const char *const colours[] = {"rgb", "grey", NULL};
@@ -43,7 +43,7 @@ enum {
     IMAGES = 1U << DATA_IMAGE_FOLDER,
     TABLES = 1U << DATA_CSV,
     OWN = ARRAYS | IMAGES | TABLES, /* data_kind_is_own */
-    FILES = 1U << DATA_CIFAR10 | 1U << DATA_MNIST | OWN,
+    FILES = 1U << DATA_CIFAR10 | 1U << DATA_CIFAR100 | 1U << DATA_MNIST | OWN,
     GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES,
     DRAWN = 1U << DATA_SHAPES,
     WITH_BETAS = 1U << JOB_ADAM | 1U << JOB_ADAMW | 1U << JOB_LAMB,

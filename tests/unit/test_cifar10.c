@@ -206,6 +206,57 @@ START_TEST(the_real_data_have_their_published_labels)
 }
 END_TEST
 
+/* ---- CIFAR-100 ---- */
+
+static int open_100(const char *path, enum data_usage usage, struct data_source **ret,
+                    struct ms_err *err)
+{
+    struct data_spec spec = {.kind = DATA_CIFAR100, .usage = usage};
+    snprintf(spec.path, sizeof(spec.path), "%s", path);
+    return data_open(&spec, ret, err);
+}
+
+/* A record: the coarse label, the fine one, 3,072 pixels. */
+START_TEST(cifar100_has_the_fine_labels)
+{
+    enum { RECORD = 3074 };
+    const char *dir = test_dir_make();
+    static uint8_t bytes[3 * RECORD];
+    struct data_source *source = NULL;
+    struct data_record record;
+    for (int i = 0; i < 3; i++) {
+        memset(bytes + (size_t)i * RECORD, 10 + i, RECORD);
+        bytes[i * RECORD] = 19;
+        bytes[i * RECORD + 1] = (uint8_t)(97 + i);
+    }
+    ck_ms_fails(open_100(dir, DATA_TRAIN, &source, err), MS_E_NOT_FOUND, "cifar-100-binary.tar.gz");
+    file_write(dir, "train.bin", bytes, sizeof(bytes));
+    file_write(dir, "test.bin", bytes, RECORD);
+
+    ck_ms_ok(open_100(dir, DATA_TRAIN, &source, err));
+
+    ck_assert_int_eq(data_get_info(source)->rows, 3);
+    ck_assert_int_eq(data_get_info(source)->classes, 100);
+    ck_ms_ok(data_read(source, 2, &record, err));
+    ck_assert_int_eq(record.label, 99);
+    ck_assert_uint_eq(((const uint8_t *)record.values)[0], 12);
+    ck_assert_uint_eq(((const uint8_t *)record.values)[3071], 12);
+    data_close(source);
+    ck_ms_ok(open_100(dir, DATA_ALL, &source, err));
+    ck_assert_int_eq(data_get_info(source)->rows, 4);
+    data_close(source);
+    bytes[1] = 100;
+    file_write(dir, "test.bin", bytes, RECORD);
+    ck_ms_ok(open_100(dir, DATA_TEST, &source, err));
+    ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
+                "label 100, CIFAR-100 has 0 to 99");
+    data_close(source);
+    file_write(dir, "test.bin", bytes, RECORD - 1);
+    ck_ms_fails(open_100(dir, DATA_TEST, &source, err), MS_E_INVALID, "records of 3074");
+    test_dir_remove(dir);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cifar10");
@@ -219,6 +270,7 @@ int main(void)
     tcase_add_test(tc, a_file_that_shrinks_while_open_is_named);
     tcase_add_test(tc, a_folder_without_the_files_gets_the_way_out);
     tcase_add_test(tc, a_folder_named_like_a_batch_is_refused);
+    tcase_add_test(tc, cifar100_has_the_fine_labels);
     tcase_add_test(tc, the_real_data_have_their_published_labels);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -276,6 +276,8 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
     npy_write(dir, "y.npy", "|u1", "(3,)", labels + 8, 3);
     free(images);
     free(labels);
+    static const uint8_t fine[2 * 3074];
+    file_write(dir, "train_1.bin", fine, sizeof(fine));
     file_write(dir, "train.csv", "1,x\n2,y\n3,x\n", 12);
     png_write(dir, "train", "none", 1, 1, 0); /* makes the folder */
     png_write(dir, "train/a", "1.png", 3, 3, 0);
@@ -364,7 +366,7 @@ int main(void)
     tcase_add_loop_test(tc, layers_are_listed_whole_or_not_at_all, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_loop_test(tc, canonical_json_is_whole_or_not_there, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
-    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_CSV + 1);
+    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_CIFAR100 + 1);
     tcase_add_test(tc, packed_data_are_identified_or_refused);
     tcase_add_test(tc, a_copy_is_whole_or_not_there);
     suite_add_tcase(suite, tc);
