@@ -99,10 +99,29 @@ head -c 300 "$T/whole.png" >"$one"
 ok "a truncated image" says "${one#"$T/own/png"/} is truncated or damaged (PNG)" "$MSCTL" run --run-dir "$T/torn" -n 2 "$T/images.yaml"
 cp "$T/whole.png" "$one"
 
+# ---- goes on in the middle of an epoch, with random boxes
+for name in whole begun resumed; do cp "$T/cropped.yaml" "$T/$name.yaml"; done
+save='checkpoint={every_steps: 5}'
+ok "a training" run whole -n 2 --set steps=30 "$T/whole.yaml"
+ok "that ends in an epoch" run begun -n 2 --set steps=7 --set "$save" "$T/begun.yaml"
+ok "is resumed" run resumed -n 2 --set steps=30 --set "$save" --resume "$T/begun" "$T/resumed.yaml"
+ok "to the same bits" same "$(digest resumed)" "$(digest whole)"
+
 # ---- a standing cluster reads below its roots alone, whatever a name says
-ln -s /etc "$T/own/arrays/out"
-ok "a link out of the folder is no array" says "no array out" "$MSCTL" run --run-dir "$T/bad5" --set dataset.inputs=out --set dataset.targets=out "$T/arrays.yaml"
-ok "a path is no name" says "dataset.inputs" "$MSCTL" run --run-dir "$T/bad6" --set dataset.inputs=../x --set dataset.targets=../y "$T/arrays.yaml"
+mkdir "$T/private"
+cp "$T/own/arrays/y_train.npy" "$T/private"
+ln -s "$T/private/y_train.npy" "$T/own/arrays/link.npy"
+ok "a path is no name" says "dataset.inputs" "$MSCTL" run --run-dir "$T/bad10" --set dataset.inputs=../x --set dataset.targets=../y "$T/arrays.yaml"
+make_certificates
+ok "a cluster" start_head
+ok "with a node that reads the arrays" start_node w0 --data-roots "$T/own"
+ok "and another one" start_node w1 --data-roots "$T/own"
+as alice submit -n 2 "$T/arrays.yaml" >/dev/null
+ok "they train on them" wait_for 120 in_state 1 SUCCEEDED
+ok "to the bits of the binary reader" json show 1 -- "j['weights_sha256'] == '$(digest binary)'"
+as alice submit -n 1 --set dataset.inputs=x_train --set dataset.targets=link "$T/arrays.yaml" >/dev/null
+ok "not through a link out of them" wait_for 120 in_state 2 FAILED
+ok "which is said" json show 2 -- "'data_roots' in j['reason']"
 
 if [ -d "${SHARED:-/nowhere}/data/cifar-10-batches-bin" ]; then
     rm -rf "$T/own" # its first 10,000 images of each part: a file each
