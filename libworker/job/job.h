@@ -75,7 +75,9 @@ struct job_optimizer {
     double epsilon;               /* these four: 1e-8; lamb: 1e-6 */
     double weight_decay;          /* a part of the gradient; adamw, lamb: of the step */
     double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
-    int has_schedule;             /* else learning_rate is that of all steps */
+    int has_average;              /* of the weights, which is what comes of the training */
+    double average_decay;
+    int has_schedule; /* else learning_rate is that of all steps */
     struct job_schedule schedule;
 };
 

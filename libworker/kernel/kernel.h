@@ -111,6 +111,10 @@ void kernel_lamb(float *weights, float *m, float *v, const float *grads, size_t 
                  const struct kernel_update *u, double *partial, int threads);
 size_t kernel_lamb_room(size_t count);
 
+/* average += share (weights - average); share 1: it is the weights. Once they are alike they stay
+ * so. */
+void kernel_average(float *average, const float *weights, float share, size_t count);
+
 /* ---- batch normalisation on blocked layouts ---- */
 
 /* A tensor (n, c, h, w) in one of the layouts nchw (block 1), nChw8c/nChw16c (block 8/16), nhwc

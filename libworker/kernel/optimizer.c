@@ -4,6 +4,8 @@
  * it may turn the sign of a zero. */
 #include "libworker/kernel/gradient.h"
 
+#include <string.h>
+
 INLINE void sgd(float *weights, const float *grads, size_t count, const struct kernel_update update,
                 int has_decay)
 {
@@ -139,5 +141,18 @@ void kernel_rmsprop(float *weights, float *squares, float *means, float *velocit
         rmsprop_decayed(weights, squares, NULL, velocities, grads, count, u, 0, 1);
     } else {
         rmsprop_decayed(weights, squares, NULL, NULL, grads, count, u, 0, 0);
+    }
+}
+
+KERNEL_CLONES
+void kernel_average(float *average, const float *weights, float share, size_t count)
+{
+    if (share >= 1.0F) {
+        memcpy(average, weights, count * sizeof(*average));
+        return;
+    }
+#pragma omp simd
+    for (size_t i = 0; i < count; i++) {
+        average[i] += share * (weights[i] - average[i]);
     }
 }

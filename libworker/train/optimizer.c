@@ -67,6 +67,10 @@ static void apply_adamw(const struct job_optimizer *o, uint64_t step, float scal
     kernel_adamw(r->weights, r->slots[0], r->slots[1], r->grads, r->count, &update);
 }
 
+enum { OWN_SLOTS = 3 }; /* of a kind; the average's comes behind them */
+
+static const char average_name[] = "average";
+
 /* Slots of rmsprop, of which a job may have the first alone. */
 enum { SQUARES, MEANS, VELOCITIES };
 
@@ -78,7 +82,7 @@ static int has_rmsprop_slot(const struct job_optimizer *o, int slot)
 static void apply_rmsprop(const struct job_optimizer *o, uint64_t step, float scale,
                           const struct optimizer_range *r)
 {
-    float *slots[OPTIMIZER_SLOTS_MAX] = {NULL};
+    float *slots[OWN_SLOTS] = {NULL};
     const struct kernel_update update = {.scale = scale,
                                          .clip = (float)o->clip_value,
                                          .lr = (float)o->learning_rate,
@@ -113,7 +117,7 @@ static void apply_lamb(const struct job_optimizer *o, uint64_t step, float scale
 
 static const struct {
     const char *name;
-    const char *slot_names[OPTIMIZER_SLOTS_MAX];
+    const char *slot_names[OWN_SLOTS];
     int (*has_slot)(const struct job_optimizer *o, int slot); /* NULL: each that has a name */
 } kinds[] = {
     [JOB_SGD] = {"sgd", {"", "", ""}, NULL},
@@ -164,11 +168,11 @@ int optimizer_check(const struct job_optimizer *optimizer, enum ms_dtype weights
                          kinds[optimizer->kind].name, ms_dtype_name(weights), ms_dtype_name(grads));
 }
 
-/* The slot of the kind's that is the job's i-th; OPTIMIZER_SLOTS_MAX: it has not so many. */
+/* The slot of the kind's that is the job's i-th; OWN_SLOTS: it has not so many. */
 static int find_slot(const struct job_optimizer *o, int i)
 {
     int s = 0;
-    for (; s < OPTIMIZER_SLOTS_MAX; s++) {
+    for (; s < OWN_SLOTS; s++) {
         const int has = kinds[o->kind].slot_names[s][0] != '\0' &&
                         (kinds[o->kind].has_slot == NULL || kinds[o->kind].has_slot(o, s));
         if (has && i-- == 0) {
@@ -178,19 +182,32 @@ static int find_slot(const struct job_optimizer *o, int i)
     return s;
 }
 
-int optimizer_slots(const struct job_optimizer *optimizer)
+static int own_slots(const struct job_optimizer *optimizer)
 {
     int n = 0;
-    while (n < OPTIMIZER_SLOTS_MAX && find_slot(optimizer, n) < OPTIMIZER_SLOTS_MAX) {
+    while (n < OWN_SLOTS && find_slot(optimizer, n) < OWN_SLOTS) {
         n++;
     }
     return n;
 }
 
+int optimizer_slots(const struct job_optimizer *optimizer)
+{
+    return own_slots(optimizer) + (optimizer->has_average ? 1 : 0);
+}
+
+int optimizer_average_slot(const struct job_optimizer *optimizer)
+{
+    return optimizer->has_average ? own_slots(optimizer) : -1;
+}
+
 const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot)
 {
-    const int s = slot >= 0 ? find_slot(optimizer, slot) : OPTIMIZER_SLOTS_MAX;
-    return s < OPTIMIZER_SLOTS_MAX ? kinds[optimizer->kind].slot_names[s] : "";
+    if (slot >= 0 && slot == optimizer_average_slot(optimizer)) {
+        return average_name;
+    }
+    const int s = slot >= 0 ? find_slot(optimizer, slot) : OWN_SLOTS;
+    return s < OWN_SLOTS ? kinds[optimizer->kind].slot_names[s] : "";
 }
 
 int optimizer_is_single(const struct job_optimizer *optimizer)
@@ -203,19 +220,22 @@ size_t optimizer_scratch(const struct job_optimizer *optimizer, size_t count)
     return optimizer->kind == JOB_LAMB ? kernel_lamb_room(count) : 0;
 }
 
+static int is_slot(const char *slot, const char *name, size_t length)
+{
+    return length > 0 && strlen(slot) == length && strncmp(name, slot, length) == 0;
+}
+
 const char *optimizer_slot_of(const char *name)
 {
     const char *dot = strchr(name, '.');
     const size_t n = dot != NULL ? (size_t)(dot - name) : 0;
-    for (size_t i = 0; n > 0 && i < MS_ARRAY_SIZE(kinds); i++) {
-        for (int s = 0; s < OPTIMIZER_SLOTS_MAX; s++) {
-            const char *slot = kinds[i].slot_names[s];
-            if (strlen(slot) == n && strncmp(name, slot, n) == 0) {
-                return dot + 1;
-            }
+    int is = is_slot(average_name, name, n);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(kinds); i++) {
+        for (int s = 0; s < OWN_SLOTS; s++) {
+            is |= is_slot(kinds[i].slot_names[s], name, n);
         }
     }
-    return NULL;
+    return is ? dot + 1 : NULL;
 }
 
 /* PyTorch's clip_grad_norm_. */
@@ -235,9 +255,8 @@ struct pass {
     int n_slots;
 };
 
-static void apply_piece(const void *arg, size_t at, size_t count)
+static struct optimizer_range piece_of(const struct pass *pass, size_t at, size_t count)
 {
-    const struct pass *pass = arg;
     size_t weights_at = ms_dtype_size(pass->row->weights, at);
     struct optimizer_range piece = *pass->range;
     piece.weights = (char *)piece.weights + weights_at;
@@ -246,7 +265,26 @@ static void apply_piece(const void *arg, size_t at, size_t count)
     for (int s = 0; s < pass->n_slots; s++) {
         piece.slots[s] = (char *)piece.slots[s] + weights_at;
     }
+    return piece;
+}
+
+static void average_piece(const void *arg, size_t at, size_t count)
+{
+    const struct pass *pass = arg;
+    const struct job_optimizer *o = pass->optimizer;
+    const struct optimizer_range piece = piece_of(pass, at, count);
+    if (o->has_average) {
+        kernel_average(piece.slots[pass->n_slots - 1], piece.weights,
+                       pass->step == 1 ? 1.0F : (float)(1.0 - o->average_decay), count);
+    }
+}
+
+static void apply_piece(const void *arg, size_t at, size_t count)
+{
+    const struct pass *pass = arg;
+    const struct optimizer_range piece = piece_of(pass, at, count);
     pass->row->apply(pass->optimizer, pass->step, pass->scale, &piece);
+    average_piece(arg, at, count); /* the weights are in a cache still */
 }
 
 void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
@@ -254,10 +292,11 @@ void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float
 {
     const struct row *row = find_row(optimizer->kind, range->weights_dtype, range->grads_dtype);
     assert(row != NULL);
+    const struct pass pass = {row, optimizer, range, step, scale, optimizer_slots(optimizer)};
     if (row->apply_whole != NULL) {
         row->apply_whole(optimizer, step, scale, range, threads);
-        return;
+        kernel_in_pieces(range->count, average_piece, &pass, threads);
+    } else {
+        kernel_in_pieces(range->count, apply_piece, &pass, threads);
     }
-    const struct pass pass = {row, optimizer, range, step, scale, optimizer_slots(optimizer)};
-    kernel_in_pieces(range->count, apply_piece, &pass, threads);
 }

@@ -11,12 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { OPTIMIZER_SLOTS_MAX = 3 };
+enum { OPTIMIZER_SLOTS_MAX = 4 };
 
 /* Buffers as large as the weights that the optimizer keeps between steps. */
 int optimizer_slots(const struct job_optimizer *optimizer);
 /* Name of slot i as files show it ("moments", "moment1"); "" beyond. */
 const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot);
+
+/* The slot with the moving average of the weights, which optimizer_apply makes last: in step 1 the
+ * weights, then average += (1 - decay) (weights - average), PyTorch's
+ * torch.optim.swa_utils.get_ema_avg_fn. -1: the job has none. */
+int optimizer_average_slot(const struct job_optimizer *optimizer);
 
 /* Does each parameter have to be a range of its own? */
 int optimizer_is_single(const struct job_optimizer *optimizer);

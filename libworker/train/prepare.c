@@ -295,6 +295,7 @@ int train_initial_weights(struct train *train, struct ms_err *err)
             rc = mesh_broadcast(train->mesh, state, bytes, 0, err);
         }
     }
+    replica_start_average(train->replica);
     return rc;
 }
 

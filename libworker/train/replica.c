@@ -435,6 +435,20 @@ int replica_init(struct replica *replica, struct ms_err *err)
     return rc;
 }
 
+/* What the training is for: the weights, or their average. */
+static void *result_weights(const struct replica *replica)
+{
+    const int slot = optimizer_average_slot(&replica->job->optimizer);
+    return slot >= 0 ? replica->slots[slot] : replica->weights;
+}
+
+void replica_start_average(struct replica *replica)
+{
+    if (result_weights(replica) != replica->weights) {
+        memcpy(result_weights(replica), replica->weights, weights_bytes(replica));
+    }
+}
+
 int replica_bind(struct replica *replica, void *exchange, struct ms_err *err)
 {
     replica->exchange = exchange;
@@ -442,7 +456,8 @@ int replica_bind(struct replica *replica, void *exchange, struct ms_err *err)
         if (replica->uses[i].plan == NULL) {
             continue;
         }
-        struct plan_buffers buffers = {.weights = replica->weights,
+        struct plan_buffers buffers = {.weights = i == PLAN_EVALUATE ? result_weights(replica)
+                                                                     : replica->weights,
                                        .mirrors = replica->mirrors,
                                        .moving = replica->sizes.stats > 0 ? replica->moving : NULL,
                                        .exchange = i == PLAN_EVALUATE ? NULL : exchange,
@@ -506,7 +521,10 @@ void *replica_scratch(struct replica *replica, size_t *ret_bytes)
 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)
 {
-    return plan_get_logical(replica->uses[PLAN_TRAIN].plan, tensor, MS_F32, ret, err);
+    struct plan *plan = replica->uses[PLAN_TRAIN].plan;
+    return graph_tensor(replica_graph(replica), tensor)->role == TENSOR_STATE
+               ? plan_get_logical(plan, tensor, MS_F32, ret, err)
+               : plan_get_logical_from(plan, tensor, result_weights(replica), MS_F32, ret, err);
 }
 
 int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err)

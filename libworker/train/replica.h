@@ -83,6 +83,10 @@ int replica_bind(struct replica *replica, void *exchange, struct ms_err *err);
 /* Parameters and moving statistics from the seed. After replica_bind. */
 int replica_init(struct replica *replica, struct ms_err *err);
 
+/* The moving average is that of these weights alone, where there is one: what no step changes has
+ * them for good. To be called once the weights of step 0 are there. */
+void replica_start_average(struct replica *replica);
+
 /* The flat buffers, for broadcast: weights, moving statistics, the optimizer's slots; bytes as the
  * plan's types make them, borrowed until the next step or evaluation, which makes mirrors of the
  * weights that are there then. 0: there is no such buffer. */
@@ -104,12 +108,13 @@ double replica_learning_rate(const struct replica *replica, uint64_t step);
  * over `world` ranks. Communicates nothing, cannot fail. */
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
                     const void *const *results);
-/* Its predictions: until the replica runs again. */
+/* By the moving averages of the parameters, where there are any. Its predictions: until the replica
+ * runs again. */
 int replica_evaluate(struct replica *replica, const struct batch *batch, struct plan_evaluated *ret,
                      struct ms_err *err);
 
 /* Logical values of a parameter or state (graph index), C order: MS_F32, as files and digests have
- * them, at every precision. */
+ * them, at every precision. What is evaluated: of a parameter that has a moving average, that. */
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err);
 int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err);
 

@@ -78,6 +78,15 @@ loses lamb "${lamb[@]}"
 ok "lamb: its checkpoints are none of adamw" refuses 'optimizer.kind: "lamb", and this one has "adamw"' lamb-half \
     "${lamb[@]}" --set optimizer.kind=adamw
 
+# ---- the average of the weights
+average=(--set average.decay=0.9)
+goes_on average "${average[@]}"
+loses average "${average[@]}"
+ok "average: the weights themselves are others" run plain "$T/job.yaml"
+ok "average: in the file" [ "$(digest plain)" != "$(digest average)" ]
+ok "average: not in the losses" same "$(grep -o '"loss_hex":"[^"]*"' "$T/average/metrics.jsonl")" "$(grep -o '"loss_hex":"[^"]*"' "$T/plain/metrics.jsonl")"
+ok "average: a resume without it is refused by key" refuses 'average: {"decay":0.9}, and this one has none' average-half
+
 # ---- steps of several batches: of 80 samples a worker eight steps of three times 3, and one of 3, 3 and 2
 several=(--set batch_size=3 --set accumulate=3)
 goes_on several "${several[@]}"

@@ -16,6 +16,7 @@ static char optimizer[96];
 static const char *network; /* "": one dense layer on numbers */
 static const char *counts;  /* metrics of evaluations; "": none */
 static int64_t saves_every; /* steps; 0: no checkpoints */
+static const char *average; /* decay; "": none */
 static int accumulate;      /* batches of a step, which has four samples a rank */
 
 static void make_job(int world)
@@ -25,13 +26,17 @@ static void make_job(int world)
     char net[64];
     char evaluate[160];
     char batch[32];
-    char batches[32];
+    char batches[48];
     const int has_images = network[0] != '\0';
     const char *const sets[] = {workers, batch,    batches, optimizer,
                                 samples, evaluate, net,     "loss=softmax_cross_entropy"};
     snprintf(workers, sizeof(workers), "workers=%d", world);
     snprintf(batch, sizeof(batch), "batch_size=%d", 4 / accumulate);
-    snprintf(batches, sizeof(batches), "accumulate=%d", accumulate);
+    if (average[0] == '\0') {
+        snprintf(batches, sizeof(batches), "accumulate=%d", accumulate);
+    } else {
+        snprintf(batches, sizeof(batches), "average={decay: %s}", average);
+    }
     snprintf(evaluate, sizeof(evaluate),
              "evaluate={dataset: {kind: %s, samples: 30}, batch_size: 8, metrics: [%s]}",
              has_images ? "shapes" : "nonlinear", counts);
@@ -203,7 +208,7 @@ static struct course *course_of(int world)
     static char of[WORLD_MAX + 1][128];
     char name[sizeof(of[0])];
     struct course *course = &courses[world];
-    snprintf(name, sizeof(name), "%s %s %s %d", network, optimizer, counts, accumulate);
+    snprintf(name, sizeof(name), "%s %s %s %d %s", network, optimizer, counts, accumulate, average);
     if (strcmp(of[world], name) != 0) {
         const int n = all->n_kills;
         all->n_kills = 0;
@@ -247,6 +252,7 @@ static void setup(void)
     network = counts = "";
     saves_every = 0;
     accumulate = 1;
+    average = "";
 }
 
 static void teardown(void)
@@ -296,6 +302,14 @@ START_TEST(newcomer_gets_both_slots_of_adam)
 END_TEST
 
 /* lenet5 has layouts that pad: equal digests say that padding is the same on all ranks. */
+START_TEST(newcomer_gets_the_average_of_the_weights)
+{
+    average = "0.9";
+    kill_each(2, 0);
+    kill_each(3, 2);
+}
+END_TEST
+
 START_TEST(newcomer_gets_all_slots_of_rmsprop_and_the_lengths_of_lamb)
 {
     snprintf(optimizer, sizeof(optimizer),
@@ -810,6 +824,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, newcomer_takes_the_place_of_a_rank_that_was_killed);
     tcase_add_test(tc, newcomer_gets_both_slots_of_adam);
+    tcase_add_test(tc, newcomer_gets_the_average_of_the_weights);
     tcase_add_test(tc, newcomer_gets_all_slots_of_rmsprop_and_the_lengths_of_lamb);
     tcase_add_test(tc, newcomer_gets_moving_statistics_and_weights_with_padding);
     tcase_add_loop_test(tc, step_of_several_batches_begins_anew_with_its_first, 0, 2);

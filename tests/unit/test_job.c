@@ -476,6 +476,13 @@ START_TEST(a_number_that_was_added_is_written_where_it_is_not_its_default)
     char *text = job_format(&job, NULL);
     ck_assert_ptr_null(strstr(text, "accumulate"));
     free(text);
+    ck_assert_int_eq(job.optimizer.has_average, 0);
+    ck_ms_ok(parse_set(minimal, "average={decay: 0.5}", &job, err));
+    ck_assert_int_eq(job.optimizer.has_average, 1);
+    text = job_format(&job, NULL);
+    ck_assert_ptr_nonnull(strstr(text, "{\"average\":{\"decay\":0.5},"));
+    free(text);
+    check_round_trip(&job);
     ck_ms_ok(parse_set(minimal, "accumulate=8", &job, err));
     text = job_format(&job, NULL);
     ck_assert_ptr_nonnull(strstr(text, "{\"accumulate\":8,"));
@@ -684,6 +691,10 @@ static const struct {
      "job.yaml:4:1: gradient_accumulation is called accumulate here; give that key"},
     {"accumulate: 0\n", "accumulate: '0' is out of range; give a whole number from 1 to 1024"},
     {"accumulate: 1025\n", "accumulate: '1025' is out of range"},
+    {"average: {}\n",
+     "average.decay is missing (what stays of it in a step); give a number from 0"},
+    {"average: 0.9\n", "average must be a section of keys: a moving average of the weights"},
+    {"average: {decay: 1}\n", "average.decay: '1' is out of range"},
     {"accumulat: 2\n", "did you mean accumulate?"},
     {"parallel: {mode: auto_parallel}\n", "parallel.mode: auto_parallel comes later"},
     {"parallel: {mode: semi_auto_parallel}\n", "comes later"},

@@ -307,6 +307,22 @@ START_TEST(lamb_without_a_length_has_the_rate_itself)
 }
 END_TEST
 
+START_TEST(an_average_comes_closer_and_stays_where_it_arrived)
+{
+    float end = m[COUNT];
+    kernel_average(m, w, 0.25F, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        dm[i] += 0.25 * (dw[i] - dm[i]);
+    }
+    ck_close(m, dm);
+    kernel_average(m, w, 1.0F, COUNT);
+    ck_assert_mem_eq(m, w, COUNT * sizeof(float));
+    kernel_average(m, w, 0.3F, COUNT);
+    ck_assert_mem_eq(m, w, COUNT * sizeof(float));
+    ck_assert_float_eq(m[COUNT], end);
+}
+END_TEST
+
 /* Padding of kernel layouts: zero weight, zero gradient, zero slots. */
 START_TEST(zero_stays_zero)
 {
@@ -430,6 +446,7 @@ int main(void)
     tcase_add_test(tc, rmsprop_of_a_gradient_that_never_changes_stays_a_number);
     tcase_add_loop_test(tc, lamb_makes_its_step_as_long_as_the_weights_are, 0, 2);
     tcase_add_test(tc, lamb_without_a_length_has_the_rate_itself);
+    tcase_add_test(tc, an_average_comes_closer_and_stays_where_it_arrived);
     tcase_add_loop_test(tc, zero_stays_zero, 0, 2);
     tcase_add_test(tc, weight_decay_joins_the_gradient_to_the_bit);
     tcase_add_test(tc, no_weight_decay_leaves_infinity_and_the_sign_of_zero_alone);

@@ -253,8 +253,52 @@ START_TEST(three_steps_are_those_of_PyTorch)
 }
 END_TEST
 
+/* As torch.optim.swa_utils.AveragedModel with get_ema_avg_fn: the first step's weights are copied.
+ */
+START_TEST(an_average_of_the_weights_is_a_slot_behind_those_of_its_kind)
+{
+    enum { LARGE = 40000 }; /* several pieces */
+    static float w[LARGE], m1[LARGE], m2[LARGE], average[LARGE], g[LARGE];
+    static double scratch[8], want[LARGE];
+    const struct job_optimizer o = {.kind = _i == 0 ? JOB_SGD : JOB_LAMB,
+                                    .learning_rate = 0.1,
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.999,
+                                    .epsilon = 1e-6,
+                                    .has_average = 1,
+                                    .average_decay = 0.75};
+    struct optimizer_range r = {.weights = w,
+                                .slots = {_i == 0 ? average : m1, m2, average},
+                                .grads = g,
+                                .count = LARGE,
+                                .scratch = scratch};
+    const int slot = _i == 0 ? 0 : 2;
+    ck_assert_uint_le(optimizer_scratch(&o, LARGE), MS_ARRAY_SIZE(scratch));
+    ck_assert_int_eq(optimizer_slots(&o), slot + 1);
+    ck_assert_int_eq(optimizer_average_slot(&o), slot);
+    ck_assert_str_eq(optimizer_slot_name(&o, slot), "average");
+    ck_assert_str_eq(optimizer_slot_name(&o, slot + 1), "");
+    for (uint64_t i = 0; i < LARGE; i++) {
+        w[i] = (float)ms_rng_unit(1, i);
+        g[i] = (float)ms_rng_unit(2, i);
+        average[i] = 77;
+    }
+    for (uint64_t step = 1; step <= 3; step++) {
+        optimizer_apply(&o, step, 1.0F, &r, 2);
+        for (int i = 0; i < LARGE; i++) {
+            want[i] = step == 1 ? (double)w[i] : 0.75 * want[i] + 0.25 * (double)w[i];
+        }
+    }
+    for (int i = 0; i < LARGE; i++) {
+        ck_assert_double_eq_tol((double)average[i], want[i], 1e-6);
+    }
+    ck_assert_float_ne(average[5], w[5]);
+}
+END_TEST
+
 START_TEST(tensors_of_a_checkpoint_are_known_by_their_slots)
 {
+    ck_assert_str_eq(optimizer_slot_of("average.fc.weight"), "fc.weight");
     ck_assert_str_eq(optimizer_slot_of("mean_gradient.fc.weight"), "fc.weight");
     ck_assert_str_eq(optimizer_slot_of("moments.fc.weight"), "fc.weight");
     ck_assert_str_eq(optimizer_slot_of("moment2.fc"), "fc");
@@ -376,6 +420,7 @@ int main(void)
     tcase_add_loop_test(tc, adamw_is_that_of_PyTorch, 0, 3);
     tcase_add_test(tc, nesterov_is_that_of_PyTorch);
     tcase_add_loop_test(tc, three_steps_are_those_of_PyTorch, 0, (int)MS_ARRAY_SIZE(three_steps));
+    tcase_add_loop_test(tc, an_average_of_the_weights_is_a_slot_behind_those_of_its_kind, 0, 2);
     tcase_add_test(tc, tensors_of_a_checkpoint_are_known_by_their_slots);
     tcase_add_test(tc, padding_of_zeros_stays_zero);
     tcase_add_loop_test(tc, bits_do_not_depend_on_the_threads, 0, 8);

@@ -315,6 +315,64 @@ START_TEST(batches_of_a_step_train_as_one_that_is_as_large)
 }
 END_TEST
 
+/* The weights that are saved are the average of those that each step made; moving statistics are
+ * the last ones, and what is frozen is what it was. */
+START_TEST(a_moving_average_of_the_weights_is_what_is_saved)
+{
+    static const char *const steps[] = {"steps=1", "steps=2", "steps=3", "steps=4"};
+    static const char rule[] = "optimizer={kind: momentum, learning_rate: 0.05, groups: [{match: "
+                               "conv2.*, frozen: true}]}";
+    struct model_copy *each[4] = {NULL};
+    const char *const averaged[] = {SMALL_NET, rule, "batch_size=8", steps[3],
+                                    "average={decay: 0.5}"};
+    for (int i = 0; i < 4; i++) {
+        const char *const sets[] = {SMALL_NET, rule, "batch_size=8", steps[i]};
+        each[i] = trained(sets, MS_ARRAY_SIZE(sets));
+    }
+    struct model_copy *last = trained(averaged, MS_ARRAY_SIZE(averaged));
+    ck_assert_str_eq(result.weights_sha256, last->sha256);
+    for (size_t t = 0; t < last->n; t++) {
+        const int is_state = strstr(last->entries[t].name, "moving") != NULL;
+        for (size_t k = 0; k < last->counts[t]; k++) {
+            double want = (double)each[0]->values[t][k];
+            for (int i = 1; i < 4; i++) {
+                want = 0.5 * want + 0.5 * (double)each[i]->values[t][k];
+            }
+            want = is_state ? (double)each[3]->values[t][k] : want;
+            ck_assert_double_eq_tol((double)last->values[t][k], want, 1e-6 * (1 + fabs(want)));
+        }
+    }
+    ck_assert(has_same(last, each[3], "bn3.moving_mean"));
+    ck_assert(has_same(last, each[3], "conv2.weight"));
+    ck_assert(!has_same(last, each[3], "conv1.weight"));
+    model_copy_destroy(last);
+    for (int i = 0; i < 4; i++) {
+        model_copy_destroy(each[i]);
+    }
+}
+END_TEST
+
+/* An average that hardly moves is that of the first step, whatever the weights do meanwhile. */
+START_TEST(a_moving_average_of_the_weights_is_what_is_evaluated)
+{
+    static const char *const sets[][3] = {
+        {"steps=1", "average=null", "evaluate={dataset: {kind: nonlinear, samples: 30}}"},
+        {"steps=10", "average={decay: 0.999999}",
+         "evaluate={dataset: {kind: nonlinear, samples: 30}}"},
+        {"steps=10", "average=null", "evaluate={dataset: {kind: nonlinear, samples: 30}}"}};
+    double losses[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        struct seen seen = {.train = NULL};
+        train_case_job(&job, sets[i], 3);
+        ck_ms_ok(run(&seen, "", err));
+        ck_assert_int_ge(seen.evaluations, 1);
+        losses[i] = seen.eval_loss;
+    }
+    ck_assert_double_eq_tol(losses[1], losses[0], 1e-4 * losses[0]);
+    ck_assert(losses[2] < 0.9 * losses[0]);
+}
+END_TEST
+
 START_TEST(metrics_have_the_rate_of_a_schedule_and_none_without)
 {
     static const char *const sets[] = {
@@ -813,6 +871,8 @@ int main(void)
     tcase_add_test(tc, metrics_have_the_rate_of_a_schedule_and_none_without);
     tcase_add_loop_test(tc, a_group_has_what_it_says_and_all_else_of_the_optimizer, 0,
                         (int)MS_ARRAY_SIZE(trained_alike));
+    tcase_add_test(tc, a_moving_average_of_the_weights_is_what_is_saved);
+    tcase_add_test(tc, a_moving_average_of_the_weights_is_what_is_evaluated);
     tcase_add_loop_test(tc, batches_of_a_step_train_as_one_that_is_as_large, 0, 4);
     tcase_add_loop_test(tc, frozen_parameters_keep_their_bits_and_others_move, 0, 6);
     tcase_add_test(tc, gradients_of_frozen_parameters_do_not_count_where_all_are_clipped);
