@@ -215,7 +215,7 @@ static int make_reducer(struct train *train, struct ms_err *err)
         buckets[i].begin = bucket.begin;
         buckets[i].count = bucket.count;
     }
-    buckets[n - 1].count = train->sizes.exchange + TAIL_FLOATS - buckets[n - 1].begin;
+    buckets[n - 1].count += TAIL_FLOATS;
     int rc = reducer_create(mesh_all(train->mesh), buckets, n, &train->reducer, err);
     free(buckets);
     return rc;

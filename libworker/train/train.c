@@ -351,11 +351,12 @@ static double slowest_momentum(const struct graph *graph)
 }
 
 /* Evaluation normalises by moving statistics, which are those that were initialised for a part of
- * momentum^steps still: until that is small, a net that was trained well looks untrained. Those of
- * initial weights are of some training already. */
+ * momentum^batches still: until that is small, a net that was trained well looks untrained. Those
+ * of initial weights are of some training already. */
 static double unsettled_share(const struct train *train, double momentum)
 {
-    const double left = pow(momentum, (double)train->progress.step);
+    const double batches = (double)train->progress.step * (double)train->cfg.job->accumulate;
+    const double left = pow(momentum, batches);
     const int is_settled = left <= UNSETTLED || momentum <= 0 || momentum >= 1 ||
                            train->cfg.job->initial_weights[0] != '\0';
     return is_settled ? 0 : left;
@@ -365,6 +366,7 @@ static void note_unsettled(struct train *train)
 {
     const double momentum = slowest_momentum(replica_graph(train->replica));
     const double left = unsettled_share(train, momentum);
+    const double settled = log(UNSETTLED) / log(momentum); /* batches */
     train->progress.unsettled = left;
     if (train->cfg.rank != 0 || left <= 0) {
         return;
@@ -374,7 +376,8 @@ static void note_unsettled(struct train *train)
         "evaluation after %" PRIu64 " steps: %.0f %% of the moving statistics are what they "
         "were at first (momentum %g), and the net may look less trained than it is; from %.0f "
         "steps on they tell\n",
-        train->progress.step, 100 * left, momentum, ceil(log(UNSETTLED) / log(momentum)));
+        train->progress.step, 100 * left, momentum,
+        ceil(settled / (double)train->cfg.job->accumulate));
 }
 
 /* A distance to numbers has none. */

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Floats behind the gradients that travel with the last bucket: [0] the rank's loss, [1] 1 where
+/* Floats behind those gradients that travel, with the last bucket: [0] the rank's loss, [1] 1 where
  * the rank was asked to stop. A whole cache line, so that the bucket stays aligned. */
 enum { TAIL_FLOATS = 16, TAIL_LOSS = 0, TAIL_STOP = 1 };
 

@@ -58,11 +58,12 @@ int train_run_step(struct train *train, uint64_t step, struct train_step_numbers
     if (rc < 0) {
         return rc;
     }
-    float *tail = (float *)mesh_exchange(train->mesh) + train->sizes.exchange;
-    memset(tail, 0, TAIL_FLOATS * sizeof(*tail));
+    const int last = train->sizes.n_buckets - 1;
+    const struct plan_bucket bucket = replica_bucket(train->replica, last);
+    float *tail = (float *)mesh_exchange(train->mesh) + bucket.begin + bucket.count;
+    memset(tail, 0, TAIL_FLOATS * sizeof(*tail)); /* what may lie there is of frozen parameters */
     tail[TAIL_LOSS] = loss;
     tail[TAIL_STOP] = atomic_load(&train->stop_asked) ? 1.0F : 0.0F;
-    int last = train->sizes.n_buckets - 1;
     train_log_loss(train, step, loss);
     before = ms_mono_s();
     reducer_post(train->reducer, last);
@@ -71,8 +72,7 @@ int train_run_step(struct train *train, uint64_t step, struct train_step_numbers
     if (rc < 0) {
         return rc;
     }
-    const float *sum = (const float *)train->results[last] + train->sizes.exchange -
-                       replica_bucket(train->replica, last).begin;
+    const float *sum = (const float *)train->results[last] + bucket.count;
     ret->loss_here = loss;
     ret->loss_mean = sum[TAIL_LOSS] / (float)train->data_world;
     ret->stop = sum[TAIL_STOP] > 0.0F;
