@@ -96,8 +96,10 @@ static int build_entry(struct building *b, const struct tree_node *entry, const 
     if (kind->has_params) {
         snprintf(layer.name, sizeof(layer.name), "%s", name);
     }
+    x = inputs_find(b, &layer, x);
     b->kind = kind;
-    x = kind->build(b, &layer, entry, x);
+    x = x < 0 ? x : kind->build(b, &layer, entry, x);
+    x = x < 0 ? x : inputs_keep(b, full, kind, entry, x);
     return x < 0 || b->layers == NULL ? x : keep_layer(b, kind, full, x);
 }
 

@@ -40,9 +40,12 @@ enum norm_over { OVER_SAMPLE, OVER_CHANNELS };
 
 enum approximation { APPROXIMATE_NONE, APPROXIMATE_TANH };
 
-struct layer {                  /* each kind has some of these */
-    char name[MS_NAME_MAX + 1]; /* "" none: its kind and a number */
-    int64_t out;                /* 0: as many as there are classes */
+struct layer {                    /* each kind has some of these */
+    char name[MS_NAME_MAX + 1];   /* "" none: its kind and a number */
+    const struct tree_node *from; /* a name, or a list of names; NULL: the layer before */
+    int in[GRAPH_OP_TENSORS_MAX]; /* the tensors of a list of names, when it is built */
+    int n_in;
+    int64_t out; /* 0: as many as there are classes */
     int64_t kernel[2], stride[2], dilation[2];
     int64_t groups;
     struct padding padding;
@@ -65,8 +68,10 @@ struct layer_kind {
     /* Its ops, with x as what it reads; name "" for what has no parameters, or nests. Returns what
      * it makes, or a negative code with `at` in b->err. */
     int (*build)(struct building *b, const struct layer *layer, const struct tree_node *at, int x);
-    int has_params; /* `name` is the first part of their names; else it is a prefix of names below
-                     */
+    int has_params; /* `name` is the first part of their names */
+    /* Of keys that do not go together: MS_E_INVALID with the place. NULL: all do. */
+    int (*check)(const struct layer *layer, const struct tree_node *at, const char *place,
+                 struct ms_err *err);
 };
 
 extern const struct layer_kind layer_kinds[];
@@ -78,7 +83,7 @@ int layer_read(const struct tree_node *entry, const char *place, const struct la
 
 /* layer_own.c: types of keys */
 extern const struct field_own layer_out, layer_padding, layer_rule, layer_rule_or_none, layer_list,
-    layer_branches;
+    layer_branches, layer_from, layer_from_list, layer_from_any;
 
 /* Reads each layer of a list, and of the lists inside, for its errors: a list that was read is
  * legal, whatever its shapes are. place: "layers". */
@@ -99,6 +104,7 @@ struct building {
     const struct layer_kind *kind; /* of the layer that is built */
     int n_layers;                  /* so far, repeated ones each time */
     struct network_layers *layers; /* those that have made something; NULL: nobody asks */
+    struct inputs *inputs;         /* layers by name, of the whole network */
 };
 
 struct scope {
@@ -111,6 +117,21 @@ int build_list(struct building *b, const struct tree_node *list, const char *pla
 /* For lists inside, with "name." before all names there; name "": as outside. scope is their own,
  * and n_layers goes back to b behind them. */
 struct building build_within(const struct building *b, const char *name, struct scope *scope);
+/* ---- inputs.c ---- */
+
+/* layers: the network's list, borrowed; images: the tensor that `input` is. Owned; NULL without
+ * memory. */
+struct inputs *inputs_create(const struct tree_node *layers, int images);
+void inputs_destroy(struct inputs *inputs); /* NULL allowed */
+/* A layer that is built: its full name, entry, and what it makes. Returns output, or MS_E_NOMEM. */
+int inputs_keep(struct building *b, const char *name, const struct layer_kind *kind,
+                const struct tree_node *at, int output);
+/* What a layer reads, which is x where it does not say it; of a list of names the first, and all in
+ * layer->in. MS_E_INVALID: there is no such layer before it, or there are several. */
+int inputs_find(struct building *b, struct layer *layer, int x);
+/* Does somebody read what each layer makes? output is what the loss reads. */
+int inputs_check_read(struct building *b, int output);
+
 /* b->err's text with the place and the layer before it. */
 int build_fail(struct building *b, const struct tree_node *at, const struct layer *layer);
 /* Of a tensor. */

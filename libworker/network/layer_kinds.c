@@ -285,6 +285,16 @@ static int build_flatten(struct building *b, const struct layer *layer, const st
     return made(b, layer, at, graph_flatten(b->graph, x, b->err));
 }
 
+/* The first two, then each of the others. */
+static int build_add(struct building *b, const struct layer *layer, const struct tree_node *at,
+                     int x)
+{
+    for (int i = 1; i < layer->n_in; i++) {
+        x = graph_add(b->graph, x, layer->in[i], b->err);
+    }
+    return made(b, layer, at, x);
+}
+
 static int build_max_pool(struct building *b, const struct layer *layer, const struct tree_node *at,
                           int x)
 {
@@ -347,10 +357,27 @@ static int build_residual(struct building *b, const struct layer *layer, const s
     return made(b, layer, at, y);
 }
 
-/* In the order of the branches. */
+static int check_concat(const struct layer *layer, const struct tree_node *at, const char *place,
+                        struct ms_err *err)
+{
+    const int has_list = layer->from != NULL && layer->from->kind == TREE_LIST;
+    return has_list != (layer->branches != NULL)
+               ? MS_OK
+               : tree_fail(at, err,
+                           "%s.concat: it puts branches in a row, or what a list of names says: "
+                           "give it `branches`, or `from: [a, b]`%s",
+                           place, has_list ? ", not both" : "");
+}
+
+/* In the order of the branches, or of the names. */
 static int build_concat(struct building *b, const struct layer *layer, const struct tree_node *at,
                         int x)
 {
+    if (layer->branches == NULL) {
+        struct op row = {.kind = OP_CONCAT, .n_in = layer->n_in};
+        memcpy(row.in, layer->in, sizeof(row.in));
+        return made(b, layer, at, graph_apply(b->graph, &row, b->err));
+    }
     struct scope scope;
     struct building inner = build_within(b, layer->name, &scope);
     struct op op = {.kind = OP_CONCAT, .n_in = (int)layer->branches->n_items};
@@ -414,8 +441,18 @@ static int build_repeat(struct building *b, const struct layer *layer, const str
         .key = "name", .type = FIELD_NAME, .flags = FIELD_OPTIONAL | FIELD_ADDED,                  \
         .offset = IN(name), .help = what                                                           \
     }
-#define OWN_NAME  NAME_ROW("first part of its parameters' names; default: its kind and a number")
-#define NEST_NAME NAME_ROW("before the names of all layers inside; default: nothing")
+#define FROM_ROW(type_of, needed, what)                                                            \
+    {                                                                                              \
+        .key = "from", .type = FIELD_OWN, .own = &(type_of), .flags = needed, .offset = IN(from),  \
+        .help = what                                                                               \
+    }
+#define FROM                                                                                       \
+    FROM_ROW(layer_from, FIELD_OPTIONAL | FIELD_ADDED, "what it reads; default: the layer before")
+/* of every layer */
+#define OWN_NAME                                                                                   \
+    NAME_ROW("first part of its parameters' names; default: its kind and a number"), FROM
+#define NEST_NAME NAME_ROW("before the names of all layers inside; default: nothing"), FROM
+#define BARE_NAME NAME_ROW("what others call it; default: its kind and a number"), FROM
 #define OUT_ROW(what)                                                                              \
     {                                                                                              \
         .key = "out", .type = FIELD_OWN, .own = &layer_out, .flags = FIELD_REQUIRED,               \
@@ -553,7 +590,13 @@ static const struct field instance_norm_rows[] = {
     EPSILON_ROW,
     AFFINE_ROWS("none", "none"),
 };
+static const struct field bare_rows[] = {BARE_NAME};
+static const struct field add_rows[] = {
+    NAME_ROW("what others call it; default: its kind and a number"),
+    FROM_ROW(layer_from_list, FIELD_REQUIRED, "what it sums up"),
+};
 static const struct field dropout_rows[] = {
+    BARE_NAME,
     {.key = "rate",
      .type = FIELD_REAL,
      .offset = IN(rate),
@@ -563,9 +606,11 @@ static const struct field dropout_rows[] = {
      .help = "how many of the values become 0 in training"},
 };
 static const struct field leaky_relu_rows[] = {
+    BARE_NAME,
     ALPHA_ROW("slope", "0.01", "what negative values are multiplied by"),
 };
 static const struct field elu_rows[] = {
+    BARE_NAME,
     ALPHA_ROW("alpha", "1", "what exp(x) - 1 of negative values x is multiplied by"),
 };
 static const char *const approximations[] = {
@@ -574,6 +619,7 @@ static const char *const approximations[] = {
     NULL,
 };
 static const struct field gelu_rows[] = {
+    BARE_NAME,
     {.key = "approximate",
      .type = FIELD_ENUM,
      .offset = IN(approximate),
@@ -582,6 +628,7 @@ static const struct field gelu_rows[] = {
      .help = "none: by the error function; tanh: by a hyperbolic tangent"},
 };
 static const struct field pool_rows[] = {
+    BARE_NAME,
     KERNEL_ROW,
     STRIDE_ROW(0, "0", "[height, width] of a step; 0: the kernel's"),
     PADDING_ROW,
@@ -596,11 +643,13 @@ static const struct field residual_rows[] = {
     LIST_ROW(shortcut, FIELD_OPTIONAL | FIELD_ADDED, "what the input goes through before that"),
 };
 static const struct field concat_rows[] = {
-    NEST_NAME,
+    NAME_ROW("before the names of all layers inside; default: nothing"),
+    FROM_ROW(layer_from_any, FIELD_OPTIONAL | FIELD_ADDED,
+             "what the branches read, or a list of what it puts in a row, without branches"),
     {.key = "branches",
      .type = FIELD_OWN,
      .own = &layer_branches,
-     .flags = FIELD_REQUIRED,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
      .offset = IN(branches),
      .help = "what makes the channels, one behind the other"},
 };
@@ -625,34 +674,32 @@ static const struct field repeat_rows[] = {
     {                                                                                              \
         rows, MS_ARRAY_SIZE(rows), of                                                              \
     }
-#define NO_KEYS(of)                                                                                \
-    {                                                                                              \
-        NULL, 0, of                                                                                \
-    }
+#define NO_KEYS(of) TABLE(bare_rows, of)
 const struct layer_kind layer_kinds[] = {
-    {"conv2d", TABLE(conv2d_rows, "conv2d"), build_conv2d, 1},
-    {"dense", TABLE(dense_rows, "dense"), build_dense, 1},
-    {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1},
-    {"layer_norm", TABLE(layer_norm_rows, "layer_norm"), build_layer_norm, 1},
-    {"group_norm", TABLE(group_norm_rows, "group_norm"), build_group_norm, 1},
-    {"instance_norm", TABLE(instance_norm_rows, "instance_norm"), build_instance_norm, 1},
-    {"relu", NO_KEYS("relu"), build_relu, 0},
-    {"dropout", TABLE(dropout_rows, "dropout"), build_dropout, 0},
-    {"relu6", NO_KEYS("relu6"), build_activation, 0},
-    {"leaky_relu", TABLE(leaky_relu_rows, "leaky_relu"), build_activation, 0},
-    {"elu", TABLE(elu_rows, "elu"), build_activation, 0},
-    {"gelu", TABLE(gelu_rows, "gelu"), build_gelu, 0},
-    {"silu", NO_KEYS("silu"), build_activation, 0},
-    {"hard_swish", NO_KEYS("hard_swish"), build_activation, 0},
-    {"sigmoid", NO_KEYS("sigmoid"), build_activation, 0},
-    {"tanh", NO_KEYS("tanh"), build_activation, 0},
-    {"max_pool", TABLE(pool_rows, "max_pool"), build_max_pool, 0},
-    {"avg_pool", TABLE(pool_rows, "avg_pool"), build_avg_pool, 0},
-    {"global_avg_pool", NO_KEYS("global_avg_pool"), build_global_avg_pool, 0},
-    {"flatten", NO_KEYS("flatten"), build_flatten, 0},
-    {"sequential", TABLE(sequential_rows, "sequential"), build_sequential, 0},
-    {"residual", TABLE(residual_rows, "residual"), build_residual, 0},
-    {"concat", TABLE(concat_rows, "concat"), build_concat, 0},
-    {"repeat", TABLE(repeat_rows, "repeat"), build_repeat, 0},
+    {"conv2d", TABLE(conv2d_rows, "conv2d"), build_conv2d, 1, NULL},
+    {"dense", TABLE(dense_rows, "dense"), build_dense, 1, NULL},
+    {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1, NULL},
+    {"layer_norm", TABLE(layer_norm_rows, "layer_norm"), build_layer_norm, 1, NULL},
+    {"group_norm", TABLE(group_norm_rows, "group_norm"), build_group_norm, 1, NULL},
+    {"instance_norm", TABLE(instance_norm_rows, "instance_norm"), build_instance_norm, 1, NULL},
+    {"relu", NO_KEYS("relu"), build_relu, 0, NULL},
+    {"dropout", TABLE(dropout_rows, "dropout"), build_dropout, 0, NULL},
+    {"relu6", NO_KEYS("relu6"), build_activation, 0, NULL},
+    {"leaky_relu", TABLE(leaky_relu_rows, "leaky_relu"), build_activation, 0, NULL},
+    {"elu", TABLE(elu_rows, "elu"), build_activation, 0, NULL},
+    {"gelu", TABLE(gelu_rows, "gelu"), build_gelu, 0, NULL},
+    {"silu", NO_KEYS("silu"), build_activation, 0, NULL},
+    {"hard_swish", NO_KEYS("hard_swish"), build_activation, 0, NULL},
+    {"sigmoid", NO_KEYS("sigmoid"), build_activation, 0, NULL},
+    {"tanh", NO_KEYS("tanh"), build_activation, 0, NULL},
+    {"max_pool", TABLE(pool_rows, "max_pool"), build_max_pool, 0, NULL},
+    {"avg_pool", TABLE(pool_rows, "avg_pool"), build_avg_pool, 0, NULL},
+    {"global_avg_pool", NO_KEYS("global_avg_pool"), build_global_avg_pool, 0, NULL},
+    {"add", TABLE(add_rows, "add"), build_add, 0, NULL},
+    {"flatten", NO_KEYS("flatten"), build_flatten, 0, NULL},
+    {"sequential", TABLE(sequential_rows, "sequential"), build_sequential, 0, NULL},
+    {"residual", TABLE(residual_rows, "residual"), build_residual, 0, NULL},
+    {"concat", TABLE(concat_rows, "concat"), build_concat, 0, check_concat},
+    {"repeat", TABLE(repeat_rows, "repeat"), build_repeat, 0, NULL},
 };
 const size_t n_layer_kinds = MS_ARRAY_SIZE(layer_kinds);

@@ -1,4 +1,5 @@
-/* layer_own.c - the types of values that layers alone have: widths, padding, first values, lists */
+/* layer_own.c - the types of values that layers alone have: widths, padding, first values,
+ * names, lists */
 #include "libworker/network/layer.h"
 
 #include "proto/settings.h"
@@ -181,9 +182,78 @@ const struct field_own layer_list = {
     .write = write_list,
 };
 
-/* ---- branches: lists beside each other ---- */
+/* ---- from: names of layers ---- */
 
 enum { BRANCHES_MAX = GRAPH_OP_TENSORS_MAX };
+
+static int read_layer_name(const struct field_reader *r, const struct tree_node *node)
+{
+    char name[MS_NAME_MAX + 1];
+    const struct field row = {.key = r->field->key, .type = FIELD_NAME};
+    const struct field_reader reader = {&row, r->shown, r->base_dir, r->err};
+    return field_read(&reader, node, name);
+}
+
+static int read_from(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    const struct tree_node **dst = (void *)((char *)base + r->field->offset);
+    *dst = node;
+    return read_layer_name(r, node);
+}
+
+static int read_from_list(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    if (node->kind != TREE_LIST || node->n_items < 2 || node->n_items > BRANCHES_MAX) {
+        return field_fail(r, node, "is no list of two to eight names");
+    }
+    int rc = MS_OK;
+    for (size_t i = 0; i < node->n_items && rc == MS_OK; i++) {
+        rc = read_layer_name(r, node->items[i].value);
+    }
+    const struct tree_node **dst = (void *)((char *)base + r->field->offset);
+    *dst = node;
+    return rc;
+}
+
+static int read_from_any(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    return node->kind == TREE_LIST ? read_from_list(r, node, base) : read_from(r, node, base);
+}
+
+static json_t *write_from(const struct field *field, const void *base)
+{
+    const struct tree_node *from =
+        *(const struct tree_node *const *)(const void *)((const char *)base + field->offset);
+    if (from == NULL) {
+        return json_null();
+    }
+    if (from->kind == TREE_SCALAR) {
+        return json_string(from->text);
+    }
+    json_t *ret = json_array();
+    for (size_t i = 0; i < from->n_items; i++) {
+        ret = list_append(ret, json_string(from->items[i].value->text));
+    }
+    return ret;
+}
+
+const struct field_own layer_from = {
+    .legal = "the name of a layer before it, or input",
+    .read = read_from,
+    .write = write_from,
+};
+const struct field_own layer_from_list = {
+    .legal = "a list of two to eight names of layers before it, or input",
+    .read = read_from_list,
+    .write = write_from,
+};
+const struct field_own layer_from_any = {
+    .legal = "the name of a layer before it, or input, or a list of two to eight of those",
+    .read = read_from_any,
+    .write = write_from,
+};
+
+/* ---- branches: lists beside each other ---- */
 
 static int read_branches(const struct field_reader *r, const struct tree_node *node, void *base)
 {
@@ -208,8 +278,8 @@ static int read_branches(const struct field_reader *r, const struct tree_node *n
 static json_t *write_branches(const struct field *field, const void *base)
 {
     const struct tree_node *const *src = (const void *)((const char *)base + field->offset);
-    json_t *ret = json_array();
-    for (size_t i = 0; i < (*src)->n_items; i++) {
+    json_t *ret = *src == NULL ? json_null() : json_array();
+    for (size_t i = 0; *src != NULL && i < (*src)->n_items; i++) {
         ret = list_append(ret, layers_write((*src)->items[i].value));
     }
     return ret;
@@ -266,5 +336,6 @@ int layer_read(const struct tree_node *entry, const char *place, const struct la
     }
     *ret_kind = kind;
     memset(ret, 0, sizeof(*ret));
-    return entry_read_table(item, place, &kind->table, ret, err);
+    rc = entry_read_table(item, place, &kind->table, ret, err);
+    return rc == MS_OK && kind->check != NULL ? kind->check(ret, entry, place, err) : rc;
 }

@@ -325,8 +325,14 @@ static int fill_graph(const struct network *network, struct graph *graph,
                          .counts = scope.counts,
                          .layers = layers};
     int x = graph_data(graph, "data", &shape, &why);
+    b.inputs = inputs_create(network->layers, x);
+    if (b.inputs == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "network %s: no memory to build it", network->name);
+    }
     x = x < 0 ? x : build_list(&b, network->layers, "layers", x);
-    int rc = x < 0 ? x : check_output(network, graph, x, input, &why);
+    int rc = x < 0 ? x : inputs_check_read(&b, x);
+    inputs_destroy(b.inputs);
+    rc = rc < 0 ? rc : check_output(network, graph, x, input, &why);
     if (rc == MS_OK && graph_n_params(graph) == 0) {
         rc = tree_fail(
             network->layers, &why,

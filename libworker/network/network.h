@@ -2,6 +2,7 @@
  *
  *     known/            the networks that have a name, in the program
  *     layer_kinds.c     what a layer of each kind may say, and the ops that it is
+ *     inputs.c          what a layer reads by name
  *     network.c         the document around the list
  *
  * A network is a YAML or JSON document: a list of layers, or a map with that list under `layers`.

@@ -8,7 +8,7 @@
 
 #include <stdarg.h>
 
-enum { SEEDS = 120, CLASSES = 5, TEXT_MAX = 8192 };
+enum { SEEDS = 120, WEBS = 1 << 20 /* their first seed */, CLASSES = 5, TEXT_MAX = 8192 };
 
 struct maker { /* of one list */
     uint64_t stream, n_drawn;
@@ -219,6 +219,113 @@ static void put_network(struct maker *m, struct made made)
     put(m, "%s{dense: {out: classes}}]", made.is_rows ? "" : "flatten, ");
 }
 
+/* ---- layers that say by name what they read ---- */
+
+enum { NODES_MAX = 14 };
+
+struct web { /* of images of one size; node 0 is the network's input */
+    int64_t c[2 * NODES_MAX];
+    int is_read[2 * NODES_MAX];
+    int n;
+};
+
+static const char *node_name(int i)
+{
+    static char names[4][24]; /* of one call of put */
+    static int next;
+    char *buf = names[next++ % 4];
+    snprintf(buf, sizeof(names[0]), i == 0 ? "input" : "n%d", i);
+    return buf;
+}
+
+static int any_node(struct maker *m, const struct web *web)
+{
+    return (int)draw(m, (uint64_t)web->n);
+}
+
+static void add_node(struct web *web, int64_t channels)
+{
+    web->c[web->n++] = channels;
+}
+
+/* One of as many channels, perhaps the same one. */
+static void put_sum(struct maker *m, struct web *web, int a)
+{
+    int b = any_node(m, web);
+    while (web->c[b] != web->c[a]) {
+        b = (b + 1) % web->n;
+    }
+    web->is_read[b] = 1;
+    put(m, "{add: {name: n%d, from: [%s, %s]}}, ", web->n, node_name(a), node_name(b));
+    add_node(web, web->c[a]);
+}
+
+static void put_row(struct maker *m, struct web *web, const int *of, int n)
+{
+    int64_t channels = 0;
+    put(m, "{concat: {name: n%d, from: [", web->n);
+    for (int i = 0; i < n; i++) {
+        put(m, "%s%s", node_name(of[i]), i + 1 < n ? ", " : "]}}, ");
+        web->is_read[of[i]] = 1;
+        channels += web->c[of[i]];
+    }
+    add_node(web, channels);
+}
+
+static void put_web_conv(struct maker *m, struct web *web, int a)
+{
+    const int64_t out = 2 + draw(m, 5);
+    put(m, "{conv2d: {name: n%d, from: %s, out: %lld, kernel: 3, padding: same, bias: %s}}, ",
+        web->n, node_name(a), (long long)out, bias(m));
+    add_node(web, out);
+}
+
+static void put_node(struct maker *m, struct web *web)
+{
+    const int a = any_node(m, web);
+    const int of[] = {a, any_node(m, web), any_node(m, web)};
+    web->is_read[a] = 1;
+    switch (draw(m, 5)) {
+    case 0:
+        put_sum(m, web, a);
+        break;
+    case 1:
+        put_row(m, web, of, 2 + (int)draw(m, 2));
+        break;
+    case 2:
+        put(m, "{%s: {name: n%d, from: %s}}, ", draw(m, 2) == 0 ? "relu" : "silu", web->n,
+            node_name(a));
+        add_node(web, web->c[a]);
+        break;
+    default:
+        put_web_conv(m, web, a);
+        break;
+    }
+}
+
+/* Those that nobody reads stand in a row at the end. */
+static void put_web(struct maker *m, int64_t channels)
+{
+    struct web web = {.c = {channels}, .n = 1};
+    int of[GRAPH_OP_TENSORS_MAX];
+    put(m, "[");
+    for (int64_t n = 3 + draw(m, NODES_MAX - 5); n > 0; n--) {
+        put_node(m, &web);
+    }
+    for (;;) {
+        int n = 0;
+        for (int i = 1; i < web.n && n < GRAPH_OP_TENSORS_MAX; i++) {
+            of[n] = i;
+            n += !web.is_read[i];
+        }
+        if (n <= 1) {
+            put(m, "{flatten: {from: %s}}, {dense: {out: classes}}]", node_name(of[0]));
+            return;
+        }
+        put_row(m, &web, of, n);
+    }
+}
+
 /* ---- what must hold -----------------------------------------------------------------------------
  */
 
@@ -254,7 +361,11 @@ static void drawn_init(struct drawn *d, uint64_t seed)
                                       .height = 1 + draw(m, 9),
                                       .width = 1 + draw(m, 9),
                                       .classes = CLASSES};
-    put_network(m, (struct made){d->input.channels, d->input.height, d->input.width, 0});
+    if (seed >= WEBS) {
+        put_web(m, d->input.channels);
+    } else {
+        put_network(m, (struct made){d->input.channels, d->input.height, d->input.width, 0});
+    }
     build_all(d);
 }
 
@@ -388,6 +499,14 @@ START_TEST(any_list_has_a_plan_and_the_gradients_of_the_oracle)
 }
 END_TEST
 
+START_TEST(layers_that_read_any_before_them_have_a_plan_and_the_gradients_of_the_oracle)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        check_drawn(WEBS + seed * 16 + (uint64_t)_i, NULL);
+    }
+}
+END_TEST
+
 /* A process has one cap: Check forks for every case, unless a debugger's user forbids it. */
 START_TEST(on_older_machines_too)
 {
@@ -411,6 +530,8 @@ int main(void)
     TCase *tc = tcase_create("drawn");
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, any_list_has_a_plan_and_the_gradients_of_the_oracle, 0, 4);
+    tcase_add_loop_test(
+        tc, layers_that_read_any_before_them_have_a_plan_and_the_gradients_of_the_oracle, 0, 2);
     tcase_add_loop_test(tc, on_older_machines_too, 0, 2);
     tcase_add_loop_test(tc, what_was_refused_once_has_a_plan, 0, (int)MS_ARRAY_SIZE(refused_once));
     tcase_add_test(tc, groups_of_few_channels_have_fast_code);
