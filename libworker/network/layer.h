@@ -45,7 +45,8 @@ struct layer {                    /* each kind has some of these */
     const struct tree_node *from; /* a name, or a list of names; NULL: the layer before */
     int in[GRAPH_OP_TENSORS_MAX]; /* the tensors of a list of names, when it is built */
     int n_in;
-    int64_t out; /* 0: as many as there are classes */
+    const struct tree_node *parameters; /* names of parts: the word torch, or a map; NULL: ours */
+    int64_t out;                        /* 0: as many as there are classes */
     int64_t kernel[2], stride[2], dilation[2];
     int64_t groups;
     struct padding padding;
@@ -83,7 +84,7 @@ int layer_read(const struct tree_node *entry, const char *place, const struct la
 
 /* layer_own.c: types of keys */
 extern const struct field_own layer_out, layer_padding, layer_rule, layer_rule_or_none, layer_list,
-    layer_branches, layer_from, layer_from_list, layer_from_any;
+    layer_branches, layer_parameters, layer_from, layer_from_list, layer_from_any;
 
 /* Reads each layer of a list, and of the lists inside, for its errors: a list that was read is
  * legal, whatever its shapes are. place: "layers". */

@@ -48,12 +48,33 @@ static struct init init_of(const struct rule *rule, struct fans fans)
     }
 }
 
-/* <prefix><layer>.<part>. A name that would be cut is refused by the graph's check of lengths: the
- * buffer holds more than GRAPH_NAME_MAX. */
+/* PyTorch's word for a part of a batch norm; else it is the same. */
+static const char *torch_name(const char *part)
+{
+    static const char *const names[][2] = {{"gamma", "weight"},
+                                           {"beta", "bias"},
+                                           {"moving_mean", "running_mean"},
+                                           {"moving_variance", "running_var"}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        part = strcmp(names[i][0], part) == 0 ? names[i][1] : part;
+    }
+    return part;
+}
+
+/* <prefix><layer>.<part>, or what `parameters` says instead of the latter two. A name that would be
+ * cut is refused by the graph's check of lengths: the buffer holds more than GRAPH_NAME_MAX. */
 static const char *part_name(const struct building *b, const struct layer *layer, const char *part,
                              char buf[4 * GRAPH_NAME_MAX])
 {
-    snprintf(buf, 4 * GRAPH_NAME_MAX, "%s%s.%s", b->prefix, layer->name, part);
+    const struct tree_node *names = layer->parameters;
+    const struct tree_item *own =
+        names != NULL && names->kind == TREE_MAP ? tree_find(names, part) : NULL;
+    if (own != NULL) {
+        snprintf(buf, 4 * GRAPH_NAME_MAX, "%s%s", b->prefix, own->value->text);
+    } else {
+        snprintf(buf, 4 * GRAPH_NAME_MAX, "%s%s.%s", b->prefix, layer->name,
+                 names != NULL && names->kind == TREE_SCALAR ? torch_name(part) : part);
+    }
     return buf;
 }
 
@@ -495,8 +516,18 @@ static int build_repeat(struct building *b, const struct layer *layer, const str
         .help = what                                                                               \
     }
 
+#define PARAMETERS_ROW(of)                                                                         \
+    {                                                                                              \
+        .key = "parameters", .type = FIELD_OWN, .own = &layer_parameters,                          \
+        .flags = FIELD_OPTIONAL | FIELD_ADDED, .offset = IN(parameters), .choices = of,            \
+        .help = "what its parameters are called; torch: as PyTorch's module calls them"            \
+    }
+static const char *const affine_parts[] = {"weight", "bias", NULL};
+static const char *const norm_parts[] = {"gamma", "beta", "moving_mean", "moving_variance", NULL};
+
 static const struct field conv2d_rows[] = {
     OWN_NAME,
+    PARAMETERS_ROW(affine_parts),
     OUT_ROW("channels that it makes"),
     KERNEL_ROW,
     STRIDE_ROW(1, "1", "[height, width] of a step"),
@@ -520,6 +551,7 @@ static const struct field conv2d_rows[] = {
 };
 static const struct field dense_rows[] = {
     OWN_NAME,
+    PARAMETERS_ROW(affine_parts),
     OUT_ROW("values that it makes of a row"),
     RULE_ROW(weight, "fan_in", "how the weight begins"),
     BIAS_ROW("fan_in"),
@@ -546,6 +578,7 @@ static const struct field dense_rows[] = {
 
 static const struct field batch_norm_rows[] = {
     OWN_NAME,
+    PARAMETERS_ROW(norm_parts),
     {.key = "momentum",
      .type = FIELD_REAL,
      .offset = IN(momentum),

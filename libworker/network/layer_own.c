@@ -253,6 +253,68 @@ const struct field_own layer_from_any = {
     .write = write_from,
 };
 
+/* ---- parameters: what they are called ---- */
+
+static const char torch_word[] = "torch";
+
+static int read_part(const struct field_reader *r, const struct tree_item *part)
+{
+    const char *const *known = r->field->choices;
+    size_t n = 0;
+    int is = 0;
+    for (n = 0; known[n] != NULL; n++) {
+        is |= strcmp(known[n], part->key) == 0;
+    }
+    if (!is) {
+        const char *near = ms_nearest(part->key, known, n);
+        return tree_fail_at(part->value->origin, part->line, part->column, r->err,
+                            "%s.%s is no parameter of the layer%s%s%s", r->shown, part->key,
+                            near != NULL ? "; did you mean " : "", near != NULL ? near : "",
+                            near != NULL ? "?" : "");
+    }
+    return read_layer_name(r, part->value);
+}
+
+static int read_parameters(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    int rc = is_word(node, torch_word) || (node->kind == TREE_MAP && node->n_items > 0)
+                 ? MS_OK
+                 : field_fail(r, node, "names no parameters");
+    for (size_t i = 0; node->kind == TREE_MAP && i < node->n_items && rc == MS_OK; i++) {
+        rc = read_part(r, &node->items[i]);
+    }
+    const struct tree_node **dst = (void *)((char *)base + r->field->offset);
+    *dst = node;
+    return rc;
+}
+
+static json_t *write_parameters(const struct field *field, const void *base)
+{
+    const struct tree_node *node =
+        *(const struct tree_node *const *)(const void *)((const char *)base + field->offset);
+    if (node == NULL) {
+        return json_null();
+    }
+    if (node->kind == TREE_SCALAR) {
+        return json_string(torch_word);
+    }
+    json_t *ret = json_object();
+    for (size_t i = 0; i < node->n_items && ret != NULL; i++) {
+        if (json_object_set_new(ret, node->items[i].key, json_string(node->items[i].value->text)) <
+            0) {
+            json_decref(ret);
+            ret = NULL;
+        }
+    }
+    return ret;
+}
+
+const struct field_own layer_parameters = {
+    .legal = "torch, or a map with a name for each",
+    .read = read_parameters,
+    .write = write_parameters,
+};
+
 /* ---- branches: lists beside each other ---- */
 
 static int read_branches(const struct field_reader *r, const struct tree_node *node, void *base)

@@ -1,4 +1,4 @@
-/* test_inputs.c - layers that say by name what they read */
+/* test_inputs.c - layers that say by name what they read, and what their parameters are called */
 #include "libworker/network/network.h"
 #include "tests/test.h"
 
@@ -167,9 +167,77 @@ START_TEST(names_stand_in_the_canonical_form_where_they_were_said)
 }
 END_TEST
 
+/* ---- names of parameters ---- */
+
+START_TEST(parameters_are_called_as_they_are_told)
+{
+    static const char *const names[] = {"r.0.n.weight",
+                                        "r.0.n.bias",
+                                        "r.0.n.running_mean",
+                                        "r.0.n.running_var",
+                                        "r.0.k",
+                                        "r.0.c.bias",
+                                        "w",
+                                        "fc.bias",
+                                        "m.gamma",
+                                        "shift",
+                                        "m.moving_mean",
+                                        "m.moving_variance"};
+    struct graph *graph = built("- batch_norm: {name: m, parameters: {beta: shift}}\n"
+                                "- repeat:\n"
+                                "    name: r\n"
+                                "    times: 1\n"
+                                "    layers:\n"
+                                "      - batch_norm: {name: n, parameters: torch}\n"
+                                "      - conv2d: {name: c, out: 4, kernel: 1, bias: zeros, "
+                                "parameters: {weight: k}}\n"
+                                "- global_avg_pool\n"
+                                "- dense: {name: fc, out: classes, parameters: {weight: w}}\n");
+
+    ck_assert_int_eq(graph_n_stored(graph), (int)MS_ARRAY_SIZE(names));
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        ck_assert_msg(graph_find(graph, names[i]) >= 0, "no %s", names[i]);
+    }
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(names_of_parameters_stand_in_the_canonical_form)
+{
+    static const char text[] = "- batch_norm: {parameters: torch}\n"
+                               "- conv2d: {out: 3, kernel: 1, parameters: {weight: k}}\n" END;
+    struct network *network = NULL;
+    struct network *again = NULL;
+    size_t size = 0;
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    char *canonical = network_format(network, &size);
+    ck_ms_ok(network_parse(canonical, size, "canonical", "net", &again, err));
+    char *twice = network_format(again, NULL);
+
+    ck_assert_ptr_nonnull(strstr(canonical, "\"parameters\":\"torch\""));
+    ck_assert_ptr_nonnull(strstr(canonical, "\"parameters\":{\"weight\":\"k\"}"));
+    ck_assert_str_eq(canonical, twice);
+    free(canonical);
+    free(twice);
+    network_destroy(network);
+    network_destroy(again);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
 static const struct {
     const char *text, *words;
 } wrong[] = {
+    {"- conv2d: {out: 3, kernel: 1, parameters: tensorflow}\n" END,
+     "layers[0].conv2d.parameters: 'tensorflow' names no parameters; give torch, or a map"},
+    {"- conv2d: {out: 3, kernel: 1, parameters: {wieght: k}}\n" END,
+     "net.yaml:1:44: layers[0].conv2d.parameters.wieght is no parameter of the layer; did you mean "
+     "weight?"},
+    {"- batch_norm: {parameters: {gamma: 'a b'}}\n" END, "layers[0].batch_norm.parameters: 'a b'"},
+    {"- conv2d: {name: a, out: 3, kernel: 1, parameters: {weight: w}}\n"
+     "- conv2d: {name: b, out: 3, kernel: 1, parameters: {weight: w}}\n" END,
+     "net.yaml:2:3: layer b (conv2d): "},
     {"- conv2d: {name: stem, out: 3, kernel: 1}\n- relu: {from: sten}\n" END,
      "net.yaml:2:16: from: there is no layer sten before it; did you mean stem?"},
     {"- relu: {from: nowhere}\n" END,
@@ -226,6 +294,8 @@ int main(void)
     tcase_add_test(t, lists_begin_with_what_they_are_given);
     tcase_add_test(t, a_layer_called_input_is_not_the_images);
     tcase_add_test(t, names_stand_in_the_canonical_form_where_they_were_said);
+    tcase_add_test(t, parameters_are_called_as_they_are_told);
+    tcase_add_test(t, names_of_parameters_stand_in_the_canonical_form);
     tcase_add_loop_test(t, refusals_say_where_and_what, 0, (int)MS_ARRAY_SIZE(wrong));
     suite_add_tcase(suite, t);
     return test_run(suite);
