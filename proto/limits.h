@@ -243,6 +243,9 @@
 #define MS_CLASSES_MAX        100000
 #define MS_LAYERS_MAX         10000       /* of a network, repeated ones each time */
 #define MS_NETWORK_MAX        (64U << 10) /* its canonical text: resnet50's has 7 KiB */
+#define MS_ONNX_SKIM_MAX      (32U << 20) /* of a model beside its weights: names, nodes, traces */
+#define MS_ONNX_TENSORS_MAX   100000      /* its initializers */
+#define MS_ONNX_NODES_MAX     20000       /* an exporter makes some ten of a layer */
 #define MS_TRANSFORMS_MAX     16
 #define MS_MILESTONES_MAX     64 /* of a schedule: the field uses two to five */
 #define MS_GROUPS_MAX         64 /* of parameters: a rate for each block of a deep network */

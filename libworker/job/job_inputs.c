@@ -2,6 +2,7 @@
 #include "libworker/data/path.h"
 #include "libworker/data/weights_file.h"
 #include "libworker/job/job.h"
+#include "libworker/onnx/onnx.h"
 
 #include <stddef.h>
 
@@ -25,23 +26,31 @@ static int check_evaluate(const struct job *job, struct ms_err *err)
     return job->has_evaluate ? check_data(&job->evaluate_dataset, err) : 0;
 }
 
+static int check_file(const char *path, struct ms_err *err)
+{
+    struct weights_file *file = NULL;
+    struct onnx_file *model = NULL;
+    int rc =
+        onnx_is_path(path) ? onnx_open(path, &model, err) : weights_file_open(path, &file, err);
+    onnx_close(model);
+    weights_file_close(file);
+    return rc;
+}
+
 static int check_weights(const struct job *job, struct ms_err *err)
 {
     char expanded[MS_PATH_MAX + 1];
-    struct weights_file *file = NULL;
     if (job->initial_weights[0] == '\0') {
         return 0;
     }
     int rc = data_path_expand(job->initial_weights, expanded, sizeof(expanded), err);
     if (rc == 0) {
-        rc = weights_file_open(expanded, &file, err);
+        rc = check_file(expanded, err);
     }
     if (rc < 0) {
         data_path_hide(expanded, job->initial_weights, err);
-        return rc;
     }
-    weights_file_close(file);
-    return 0;
+    return rc;
 }
 
 static const struct {

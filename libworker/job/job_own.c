@@ -2,7 +2,9 @@
  * milestones */
 #include "libworker/job/job_schema.h"
 
+#include "libworker/data/json_text.h"
 #include "libworker/network/network.h"
+#include "libworker/onnx/onnx.h"
 #include "proto/settings.h"
 #include "proto/text.h"
 
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- network: a name, a list of layers, or a file with one ---- */
+/* ---- network: a name, a list of layers, or a file with one or with a graph ---- */
 
 /* endings: up to NULL. */
 static int ends_in(const char *text, const char *const *endings)
@@ -26,14 +28,14 @@ static int ends_in(const char *text, const char *const *endings)
 
 static int is_file(const char *text)
 {
-    static const char *const endings[] = {".yaml", ".yml", ".json", NULL};
+    static const char *const endings[] = {".yaml", ".yml", ".json", ".onnx", NULL};
     return strchr(text, '/') != NULL || ends_in(text, endings);
 }
 
 /* Known, and not read yet. */
 static int is_graph_file(const char *text)
 {
-    static const char *const endings[] = {".onnx", ".pb", ".mindir", ".graph", NULL};
+    static const char *const endings[] = {".pb", ".mindir", ".graph", NULL};
     return ends_in(text, endings);
 }
 
@@ -57,6 +59,23 @@ static void stem_of(const char *path, char *buf, size_t size)
     }
 }
 
+/* The graph of a model as a list. */
+static int read_onnx(const char *path, char **ret, size_t *ret_size, struct ms_err *err)
+{
+    struct onnx_file *file = NULL;
+    json_t *document = NULL;
+    int rc = onnx_open(path, &file, err);
+    rc = rc < 0 ? rc : onnx_network(file, &document, err);
+    onnx_close(file);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret = json_text(document, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17), ret_size);
+    json_decref(document);
+    return *ret != NULL ? MS_OK
+                        : ms_fail(err, MS_E_NOMEM, "no memory for the layers of %.160s", path);
+}
+
 /* It is as if it stood in the job: workers hear of no file, and open none, for a reason of theirs
  * would tell somebody else what it holds. */
 static int parse_file(const struct field_reader *r, const struct tree_node *node,
@@ -78,7 +97,10 @@ static int parse_file(const struct field_reader *r, const struct tree_node *node
         return rc;
     }
     rc = job_expand_path(given, path, sizeof(path), &why);
-    rc = rc < 0 ? rc : job_read_text("network file", path, &text, &size, &why);
+    if (rc == MS_OK) {
+        rc = onnx_is_path(path) ? read_onnx(path, &text, &size, &why)
+                                : job_read_text("network file", path, &text, &size, &why);
+    }
     if (rc < 0) {
         return rc == MS_E_NOMEM ? ms_fail(r->err, rc, "%s", why.text)
                                 : tree_fail(node, r->err, "%s: %s", r->shown, why.text);
@@ -86,6 +108,19 @@ static int parse_file(const struct field_reader *r, const struct tree_node *node
     rc = network_parse(text, size, node->text, default_name, ret, r->err);
     free(text);
     return rc;
+}
+
+int job_take_weights(struct job *job, const struct tree_node *tree, const char *base_dir,
+                     struct ms_err *err)
+{
+    const struct tree_item *network = tree_find(tree, "network");
+    static const struct field row = {.key = "network", .type = FIELD_PATH};
+    const struct field_reader reader = {&row, row.key, base_dir, err};
+    if (network == NULL || network->value->kind != TREE_SCALAR ||
+        !onnx_is_path(network->value->text) || tree_find(tree, "initial_weights") != NULL) {
+        return MS_OK;
+    }
+    return field_read_path(&reader, network->value, job->initial_weights);
 }
 
 /* Of those that have a name. */
@@ -115,8 +150,8 @@ int job_network_read(const struct field_reader *r, const struct tree_node *node,
     }
     if (is_graph_file(node->text)) {
         return tree_fail(node, r->err,
-                         "%s: a network from a graph file comes later; give a list of layers, a "
-                         "file with one (.yaml, .json), or one of those that have a name",
+                         "%s: of graph files those of ONNX are read (.onnx); give one, a list of "
+                         "layers, a file with one (.yaml, .json), or a name",
                          r->shown);
     }
     if (is_file(node->text)) {
@@ -194,7 +229,8 @@ static json_t *write_network(const struct field *field, const void *base)
 }
 
 const struct field_own job_network = {
-    .legal = "a list of layers, a file with one, or a name: resnet50 | lenet5 | mnist | linear | "
+    .legal = "a list of layers, a file with one, an ONNX model, or a name: resnet50 | lenet5 | "
+             "mnist | linear | "
              "cifar_small",
     .read = read_network,
     .write = write_network,

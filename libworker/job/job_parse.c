@@ -89,6 +89,9 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
     if (rc == MS_OK) {
         rc = table_read(&reader, root, job);
     }
+    if (rc == MS_OK) {
+        rc = job_take_weights(job, root, base_dir, err);
+    }
     if (rc == MS_OK && workers > MS_WORKERS_MAX) {
         rc = ms_fail(err, MS_E_INVALID, "-n %d: give a whole number from 1 to %d", workers,
                      MS_WORKERS_MAX);

@@ -1,9 +1,11 @@
-/* weights.c - initial weights of a replica from a file, checked name by name
+/* weights.c - initial weights of a replica from a file of tensors or an ONNX model, checked name by
+ * name
  *
- * The names are the network's, or torch's for its norms (weights_names.h). What optimizers and
- * counters left in the file is passed over. */
+ * The names of tensors are the network's, or torch's for its norms (weights_names.h). What
+ * optimizers and counters left in the file is passed over. */
 #include "libworker/data/weights_file.h"
 #include "libworker/data/weights_names.h"
+#include "libworker/onnx/onnx.h"
 #include "libworker/train/replica.h"
 
 #include <inttypes.h>
@@ -22,24 +24,30 @@ static void format_dims(const int64_t *dim, int n, char *buf, size_t size)
     }
 }
 
+static int check_shape(const char *path, const int64_t *dim, int n_dims,
+                       const struct tensor *tensor, struct ms_err *err)
+{
+    char have[96];
+    char want[96];
+    if (n_dims == tensor->shape.n_dims &&
+        memcmp(dim, tensor->shape.dim, (size_t)n_dims * sizeof(int64_t)) == 0) {
+        return MS_OK;
+    }
+    format_dims(dim, n_dims, have, sizeof(have));
+    format_dims(tensor->shape.dim, tensor->shape.n_dims, want, sizeof(want));
+    return ms_fail(err, MS_E_INVALID, "%s: tensor %s has shape %s, the network wants %s", path,
+                   tensor->name, have, want);
+}
+
 static int check_entry(const char *path, const struct safetensors_entry *entry,
                        const struct tensor *tensor, struct ms_err *err)
 {
-    int same = entry->n_dims == tensor->shape.n_dims &&
-               memcmp(entry->dim, tensor->shape.dim, (size_t)entry->n_dims * sizeof(int64_t)) == 0;
-    if (!same) {
-        char have[96];
-        char want[96];
-        format_dims(entry->dim, entry->n_dims, have, sizeof(have));
-        format_dims(tensor->shape.dim, tensor->shape.n_dims, want, sizeof(want));
-        return ms_fail(err, MS_E_INVALID, "%s: tensor %s has shape %s, the network wants %s", path,
-                       entry->name, have, want);
-    }
-    if (strcmp(entry->dtype, "F32") != 0) {
-        return ms_fail(err, MS_E_INVALID, "%s: tensor %s is %s, the network wants F32; convert it",
-                       path, entry->name, entry->dtype);
-    }
-    return 0;
+    int rc = check_shape(path, entry->dim, entry->n_dims, tensor, err);
+    return rc < 0 || strcmp(entry->dtype, "F32") == 0
+               ? rc
+               : ms_fail(err, MS_E_INVALID,
+                         "%s: tensor %s is %s, the network wants F32; convert it", path,
+                         entry->name, entry->dtype);
 }
 
 /* Of the network, by its own name or torch's. */
@@ -79,34 +87,59 @@ static int check_names(struct weights_file *file, const char *path, const struct
     return 0;
 }
 
-static int load_one(struct replica *replica, struct weights_file *file, const char *path, int index,
-                    struct ms_err *err)
+/* What a file may be without: statistics begin anew. */
+static int fail_missing(const char *path, const struct tensor *tensor, struct ms_err *err)
+{
+    return tensor->role == TENSOR_STATE
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID, "%s: parameter %s of the network is missing", path,
+                         tensor->name);
+}
+
+static int read_one(struct weights_file *file, const char *path, const struct tensor *tensor,
+                    float *values, size_t count, int *ret_is_there, struct ms_err *err)
 {
     char torch[SAFETENSORS_NAME_MAX];
-    const struct tensor *tensor = graph_tensor(replica_graph(replica), index);
     const struct safetensors_entry *entry = weights_file_find(file, tensor->name);
     if (entry == NULL) {
         entry = weights_file_find(file, weights_name_to_torch(tensor->name, torch, sizeof(torch)));
     }
+    *ret_is_there = entry != NULL;
     if (entry == NULL) {
-        return tensor->role == TENSOR_STATE
-                   ? 0
-                   : ms_fail(err, MS_E_INVALID, "%s: parameter %s of the network is missing", path,
-                             tensor->name);
+        return fail_missing(path, tensor, err);
     }
     int rc = check_entry(path, entry, tensor, err);
-    if (rc < 0) {
-        return rc;
+    return rc < 0 ? rc : weights_file_read(file, entry, values, count, err);
+}
+
+/* A model may have what is no parameter of the network (constants): it is left unread. */
+static int read_one_onnx(const struct onnx_file *file, const char *path,
+                         const struct tensor *tensor, float *values, size_t count,
+                         int *ret_is_there, struct ms_err *err)
+{
+    const struct onnx_tensor *entry = onnx_find(file, tensor->name);
+    *ret_is_there = entry != NULL;
+    if (entry == NULL) {
+        return fail_missing(path, tensor, err);
     }
-    size_t count = (size_t)shape_count(&tensor->shape);
+    int rc = check_shape(path, entry->dim, entry->n_dims, tensor, err);
+    return rc < 0 ? rc : onnx_read(file, entry, values, count, err);
+}
+
+/* One of the two files is NULL. */
+static int load_one(struct replica *replica, struct weights_file *file,
+                    const struct onnx_file *model, const char *path, int index, struct ms_err *err)
+{
+    const struct tensor *tensor = graph_tensor(replica_graph(replica), index);
+    const size_t count = (size_t)shape_count(&tensor->shape);
+    int is_there = 0;
     float *values = malloc(count * sizeof(*values));
     if (values == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory to read %s of %s", entry->name, path);
+        return ms_fail(err, MS_E_NOMEM, "no memory to read %s of %s", tensor->name, path);
     }
-    rc = weights_file_read(file, entry, values, count, err);
-    if (rc == 0) {
-        rc = replica_set(replica, index, values, err);
-    }
+    int rc = model != NULL ? read_one_onnx(model, path, tensor, values, count, &is_there, err)
+                           : read_one(file, path, tensor, values, count, &is_there, err);
+    rc = rc < 0 || !is_there ? rc : replica_set(replica, index, values, err);
     free(values);
     return rc;
 }
@@ -115,15 +148,17 @@ int replica_load_weights(struct replica *replica, const char *path, struct ms_er
 {
     const struct graph *graph = replica_graph(replica);
     struct weights_file *file = NULL;
+    struct onnx_file *model = NULL;
     int n = graph_n_stored(graph);
-    int rc = weights_file_open(path, &file, err);
-    if (rc == 0) {
+    int rc =
+        onnx_is_path(path) ? onnx_open(path, &model, err) : weights_file_open(path, &file, err);
+    if (rc == MS_OK && file != NULL) {
         rc = check_names(file, path, graph, err);
     }
-    for (int i = 0; rc == 0 && i < n; i++) {
-        int index = graph_stored_at(graph, i);
-        rc = load_one(replica, file, path, index, err);
+    for (int i = 0; rc == MS_OK && i < n; i++) {
+        rc = load_one(replica, file, model, path, graph_stored_at(graph, i), err);
     }
     weights_file_close(file);
+    onnx_close(model);
     return rc;
 }

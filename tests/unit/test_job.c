@@ -933,7 +933,7 @@ static const struct {
      "optimizer: {kind: sgd, learning_rate: 1}\n",
      "has no images; leave them out"},
     {"network: net.onnx\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
-     "a network from a graph file comes later"},
+     "job.yaml:1:10: network: /base/net.onnx cannot be opened"},
     {"network: resnet\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
      "'resnet' is no network that has a name, did you mean resnet50?; give a list of layers, a "
      "file"},
@@ -1188,6 +1188,42 @@ START_TEST(a_file_of_layers_is_as_if_it_stood_in_the_job)
 }
 END_TEST
 
+/* Its layers are in the job, its weights stay where they are. */
+START_TEST(a_model_is_as_if_its_layers_stood_in_the_job_and_begins_it)
+{
+    static struct job job;
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    char dir[512];
+    char want[600];
+#define MODEL "network: net-torchscript-train.onnx\ntransforms: [{resize: {size: [20, 16]}}]\n"
+    static const char text[] = MODEL ON_SHAPES;
+    static const char random[] = MODEL "initial_weights: null\n" ON_SHAPES;
+    static const char other[] = MODEL "initial_weights: w.safetensors\n" ON_SHAPES;
+    ck_assert_ptr_nonnull(root);
+    snprintf(dir, sizeof(dir), "%s/tests/golden/onnx", root);
+    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, &job, err));
+    snprintf(want, sizeof(want), "%s/net-torchscript-train.onnx", dir);
+    ck_assert_str_eq(job.initial_weights, want);
+    ck_assert_str_eq(job.name, "net-torchscript-train");
+    ck_assert_ptr_nonnull(strstr(job.layers, "\"name\":\"stem.0\""));
+    ck_ms_ok(job_check_inputs(&job, err));
+
+    size_t size = 0;
+    char *sent = job_format(&job, &size);
+    static struct job again;
+    ck_ms_ok(job_parse(sent, size, "job 7", NULL, NULL, 0, 0, &again, err));
+    ck_assert_str_eq(again.layers, job.layers);
+    ck_assert_str_eq(again.initial_weights, want);
+    free(sent);
+
+    ck_ms_ok(job_parse(random, strlen(random), "job.yaml", dir, NULL, 0, 0, &job, err));
+    ck_assert_str_eq(job.initial_weights, "");
+    ck_ms_ok(job_parse(other, strlen(other), "job.yaml", dir, NULL, 0, 0, &job, err));
+    snprintf(want, sizeof(want), "%s/w.safetensors", dir);
+    ck_assert_str_eq(job.initial_weights, want);
+}
+END_TEST
+
 /* Without its data: what transforms leave of a record, and as many classes as the job says. */
 START_TEST(the_graph_of_a_job_has_the_shapes_of_its_data)
 {
@@ -1254,9 +1290,10 @@ static const struct {
     {"network: none.yaml\n" ON_SHAPES,
      "job.yaml:1:10: network: network file /base/none.yaml cannot be opened"},
     {"network: squeeze.txt\n" ON_SHAPES,
-     "'squeeze.txt' is no network that has a name; give a list of layers, a file with one, or a"},
+     "'squeeze.txt' is no network that has a name; give a list of layers, a file with one, an "
+     "ONNX model, or a name: "},
     {"network: true.yaml\n" ON_SHAPES, "network file /base/true.yaml cannot be opened"},
-    {"network: net.mindir\n" ON_SHAPES, "a network from a graph file comes later"},
+    {"network: net.mindir\n" ON_SHAPES, "of graph files those of ONNX are read (.onnx); give one"},
 };
 
 START_TEST(a_network_that_does_not_fit_its_data_is_refused_with_its_place)
@@ -1419,6 +1456,7 @@ int main(void)
     tcase_add_test(tc, a_list_of_layers_is_a_network);
     tcase_add_test(tc, its_document_says_what_it_is_called);
     tcase_add_test(tc, a_file_of_layers_is_as_if_it_stood_in_the_job);
+    tcase_add_test(tc, a_model_is_as_if_its_layers_stood_in_the_job_and_begins_it);
     tcase_add_test(tc, the_graph_of_a_job_has_the_shapes_of_its_data);
     tcase_add_loop_test(tc, a_network_that_does_not_fit_its_data_is_refused_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(unfit));

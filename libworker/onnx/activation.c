@@ -1,0 +1,466 @@
+/* activation.c - functions of one value, however an exporter takes them apart
+ *
+ * GELU comes as one node, or as x (erf(x / sqrt 2) + 1) / 2 in any order of its products; SiLU as
+ * x sigmoid(x); hard swish as x clip(x + 3, 0, 6) / 6. Instead of their patterns their values are
+ * compared: a function of one real value which is that of a layer at 321 places, from far below to
+ * far above, is that layer. */
+#include "libworker/onnx/import.h"
+
+#include "proto/grow.h"
+#include "proto/macros.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TOLERANCE 4e-6 /* constants are floats; the nearest two, both GELUs, differ by 4e-4 */
+
+/* ---- expressions ---- */
+
+static int add_expr(struct importer *m, const struct expr *expr)
+{
+    void *grown = ms_grow(m->exprs, m->n_exprs, 1, sizeof(*expr), &m->exprs_room);
+    if (grown == NULL) {
+        return import_fail_memory(m);
+    }
+    m->exprs = grown;
+    m->exprs[m->n_exprs] = *expr;
+    return (int)m->n_exprs++;
+}
+
+static int number(struct importer *m, double c)
+{
+    const struct expr expr = {.fn = FN_NUMBER,
+                              .a = NO_VALUE,
+                              .b = NO_VALUE,
+                              .c = c,
+                              .base = NO_VALUE,
+                              .size = 1,
+                              .of_a = NO_VALUE,
+                              .of_b = NO_VALUE};
+    return add_expr(m, &expr);
+}
+
+int import_base(struct importer *m, int value)
+{
+    const struct expr expr = {.fn = FN_X,
+                              .a = NO_VALUE,
+                              .b = NO_VALUE,
+                              .base = value,
+                              .size = 1,
+                              .of_a = NO_VALUE,
+                              .of_b = NO_VALUE};
+    return add_expr(m, &expr);
+}
+
+/* Of a value: what it is a function of; of a number itself. */
+static int expr_of(struct importer *m, int value)
+{
+    struct value *v = import_value(m, value);
+    double c = 0;
+    if (v->kind != VALUE_LAYER) {
+        int rc = import_number(m, value, &c);
+        return rc < 0 ? rc : number(m, c);
+    }
+    if (v->expr == NO_VALUE) {
+        int expr = import_base(m, value);
+        import_value(m, value)->expr = expr < 0 ? NO_VALUE : expr;
+        return expr;
+    }
+    return v->expr;
+}
+
+static double evaluate(const struct importer *m, int index, double x)
+{
+    const struct expr *e = &m->exprs[index];
+    if (e->fn == FN_X) {
+        return x;
+    }
+    if (e->fn == FN_NUMBER) {
+        return e->c;
+    }
+    const double a = evaluate(m, e->a, x);
+    const double b = e->b != NO_VALUE ? evaluate(m, e->b, x) : 0;
+    const double scaled = e->c * a + e->d;
+    switch (e->fn) {
+    case FN_ADD:
+        return a + b;
+    case FN_SUB:
+        return a - b;
+    case FN_MUL:
+        return a * b;
+    case FN_DIV:
+        return a / b;
+    case FN_POW:
+        return pow(a, b);
+    case FN_RELU:
+        return a > 0 ? a : 0;
+    case FN_CLIP:
+        return a < e->c ? e->c : a > e->d ? e->d : a;
+    case FN_LEAKY_RELU:
+        return a > 0 ? a : e->c * a;
+    case FN_ELU:
+        return a > 0 ? a : e->c * expm1(a);
+    case FN_SIGMOID:
+        return 1 / (1 + exp(-a));
+    case FN_TANH:
+        return tanh(a);
+    case FN_ERF:
+        return erf(a);
+    case FN_HARD_SIGMOID:
+        return scaled < 0 ? 0 : scaled > 1 ? 1 : scaled;
+    case FN_HARD_SWISH:
+        return a * (a < -3 ? 0 : a > 3 ? 1 : (a + 3) / 6);
+    case FN_GELU:
+        return a * (1 + erf(a * M_SQRT1_2)) / 2;
+    case FN_GELU_TANH:
+        return a * (1 + tanh(sqrt(M_2_PI) * (a + 0.044715 * a * a * a))) / 2;
+    case FN_NEG:
+        return -a;
+    case FN_EXP:
+        return exp(a);
+    default:
+        return NAN;
+    }
+}
+
+/* ---- which layer it is ---- */
+
+enum { PLACES = 321 };
+
+static double place(int i)
+{
+    return (double)(i - PLACES / 2) * 0.1125 + 0.003; /* -18 to 18: no kink, no zero */
+}
+
+struct known {
+    const char *kind; /* of the layer; "": the value itself */
+    enum fn fn;
+    const char *key; /* of its number; NULL: it has none */
+};
+
+static const struct known known[] = {
+    {"", FN_X, NULL},         {"relu", FN_RELU, NULL},
+    {"relu6", FN_CLIP, NULL}, {"sigmoid", FN_SIGMOID, NULL},
+    {"tanh", FN_TANH, NULL},  {"hard_swish", FN_HARD_SWISH, NULL},
+    {"gelu", FN_GELU, NULL},  {"gelu", FN_GELU_TANH, "approximate"},
+    {"silu", FN_MUL, NULL},   {"leaky_relu", FN_LEAKY_RELU, "slope"},
+    {"elu", FN_ELU, "alpha"},
+};
+
+static double known_at(const struct known *k, double c, double x)
+{
+    struct expr exprs[] = {
+        {.fn = FN_X},
+        {.fn = k->fn, .a = 0, .b = NO_VALUE, .c = c, .d = 6},
+        {.fn = FN_SIGMOID, .a = 0, .b = NO_VALUE},
+        {.fn = FN_MUL, .a = 0, .b = 2},
+    };
+    const struct importer own = {.exprs = exprs};
+    return evaluate(&own, k->fn == FN_X ? 0 : k->fn == FN_MUL ? 3 : 1, x);
+}
+
+static int is_known(const struct importer *m, int expr, const struct known *k, double c)
+{
+    int is = 1;
+    for (int i = 0; i < PLACES && is; i++) {
+        const double want = known_at(k, c, place(i));
+        is = fabs(evaluate(m, expr, place(i)) - want) <= TOLERANCE * (1 + fabs(want)); /* NaN: no */
+    }
+    return is;
+}
+
+/* The number of a function that has one, by its value at some place below 0. */
+static double number_of(const struct importer *m, int expr, enum fn fn)
+{
+    const double x = -1.0;
+    const double y = evaluate(m, expr, x);
+    const double c = fn == FN_LEAKY_RELU ? y / x : fn == FN_ELU ? y / expm1(x) : 0;
+    return isfinite(c) ? import_real((float)c) : 0;
+}
+
+static const struct known *find_known(const struct importer *m, int expr, double *ret_number)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(known); i++) {
+        *ret_number = number_of(m, expr, known[i].fn);
+        if (is_known(m, expr, &known[i], *ret_number)) {
+            return &known[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- layers of them ---- */
+
+static int make_known(struct importer *m, int value, const struct known *k, double c)
+{
+    const int base = m->exprs[import_value(m, value)->expr].base;
+    struct value made = *import_value(m, base);
+    int rc = MS_OK;
+    if (k->kind[0] != '\0') {
+        json_t *keys = k->fn == FN_GELU_TANH ? json_pack("{s:s}", k->key, "tanh")
+                       : k->key != NULL      ? json_pack("{s:f}", k->key, c)
+                                             : json_object();
+        rc = import_layer(m, k->kind, "", keys, base, &made);
+    }
+    memcpy(import_value(m, value)->layer, made.layer, sizeof(made.layer));
+    return rc;
+}
+
+/* The sum of two values that are layers of their own. */
+static int make_sum(struct importer *m, int value, int a, int b)
+{
+    int rc = import_make(m, a);
+    rc = rc < 0 ? rc : import_make(m, b);
+    if (rc < 0) {
+        return rc;
+    }
+    struct value made;
+    const int of[] = {a, b};
+    rc = import_join(m, "add", of, 2, &made);
+    if (rc == MS_OK) {
+        memcpy(import_value(m, value)->layer, made.layer, sizeof(made.layer));
+    }
+    return rc;
+}
+
+/* The expression with `base` where it has `target`; NO_VALUE: it has something else of the data. */
+static int rebase(struct importer *m, int index, int target, int base)
+{
+    struct expr e = m->exprs[index];
+    if (index == target || e.fn == FN_NUMBER) {
+        return index == target ? base : index;
+    }
+    if (e.fn == FN_X) {
+        return NO_VALUE;
+    }
+    e.a = rebase(m, e.a, target, base);
+    const int has_b = e.b != NO_VALUE;
+    e.b = has_b && e.a >= 0 ? rebase(m, e.b, target, base) : NO_VALUE;
+    if (e.a < 0 || (has_b && e.b < 0)) {
+        return e.a < 0 ? e.a : e.b;
+    }
+    e.base = m->exprs[base].base;
+    return add_expr(m, &e);
+}
+
+/* As a function of what is before it, which is a layer then. */
+static int make_single(struct importer *m, int value, int before)
+{
+    const int own = import_value(m, value)->expr;
+    const int target = import_value(m, before)->expr;
+    int rc = import_make(m, before);
+    int base = rc < 0 ? rc : import_base(m, before);
+    int expr = base < 0 ? base : rebase(m, own, target, base);
+    if (expr < NO_VALUE) {
+        return expr;
+    }
+    const enum fn fn = m->exprs[own].fn;
+    double c = 0;
+    const struct known *k = expr == NO_VALUE ? NULL : find_known(m, expr, &c);
+    if (k == NULL) {
+        return import_fail(m, "what it makes is none of the functions that layers have: %s",
+                           fn == FN_MUL || fn == FN_DIV
+                               ? "values cannot be scaled, and layers not multiplied, yet"
+                           : fn == FN_ADD || fn == FN_SUB ? "nothing that is no layer can be added"
+                                                          : "docs/networks.md lists them");
+    }
+    import_value(m, value)->expr = expr;
+    return make_known(m, value, k, c);
+}
+
+int import_make(struct importer *m, int value)
+{
+    const struct value *v = import_value(m, value);
+    if (v->layer[0] != '\0') {
+        return MS_OK;
+    }
+    double c = 0;
+    const struct expr e = m->exprs[v->expr];
+    const struct known *k = e.base != NO_VALUE ? find_known(m, v->expr, &c) : NULL;
+    if (k != NULL) {
+        return make_known(m, value, k, c);
+    }
+    const int is_sum = e.fn == FN_ADD && e.of_a != NO_VALUE && e.of_b != NO_VALUE;
+    return is_sum ? make_sum(m, value, e.of_a, e.of_b)
+                  : make_single(m, value, e.of_a != NO_VALUE ? e.of_a : e.of_b);
+}
+
+/* ---- nodes ---- */
+
+static enum fn fn_of(const MsOnnx__Node *node)
+{
+    return (enum fn)import_op(node->op_type)->arg;
+}
+
+static int same_dims(const struct value *a, const struct value *b)
+{
+    int same = a->n_dims == b->n_dims && a->is_rows == b->is_rows;
+    for (int i = 0; i < a->n_dims && same; i++) {
+        same = a->dim[i] == b->dim[i] || a->dim[i] < 0 || b->dim[i] < 0;
+    }
+    return same;
+}
+
+/* What it makes, of operand values a and b (NO_VALUE: it has one). */
+static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e, int a, int b)
+{
+    const int is_a = import_value(m, a)->kind == VALUE_LAYER;
+    const int is_b = b != NO_VALUE && import_value(m, b)->kind == VALUE_LAYER;
+    e.a = expr_of(m, a);
+    e.b = b != NO_VALUE && e.a >= 0 ? expr_of(m, b) : NO_VALUE;
+    if (e.a < 0 || (b != NO_VALUE && e.b < 0)) {
+        return e.a < 0 ? e.a : e.b;
+    }
+    e.of_a = is_a ? a : NO_VALUE;
+    e.of_b = is_b ? b : NO_VALUE;
+    const struct expr *ea = &m->exprs[e.a];
+    const struct expr *eb = e.b != NO_VALUE ? &m->exprs[e.b] : NULL;
+    e.base = is_a ? ea->base : eb->base;
+    e.size = 1 + ea->size + (eb != NULL ? eb->size : 0);
+    const int has_two = is_a && is_b && (ea->base != eb->base || ea->base == NO_VALUE);
+    if (has_two || e.size > EXPR_SIZE_MAX) {
+        e.base = NO_VALUE; /* of two values: a sum, or nothing that is known */
+        e.size = 1;
+    }
+    if (is_a && is_b && !same_dims(import_value(m, a), import_value(m, b))) {
+        return import_fail(m, "its inputs have two shapes%s",
+                           e.fn == FN_MUL
+                               ? ": channels cannot be scaled, as squeeze-and-excitation "
+                                 "does, yet"
+                               : "");
+    }
+    int expr = add_expr(m, &e);
+    if (expr < 0) {
+        return expr;
+    }
+    struct value value = *import_value(m, is_a ? a : b);
+    value.layer[0] = '\0';
+    value.dense = NULL;
+    value.expr = expr;
+    int rc = import_bind(m, node, 0, &value);
+    if (rc == MS_OK && e.base == NO_VALUE) {
+        return e.fn != FN_ADD && has_two
+                   ? import_fail(m, "layers can be added, and put in a row, and nothing else yet")
+                   : import_make(m, (int)m->n_values - 1);
+    }
+    return rc;
+}
+
+static int import_function(struct importer *m, const MsOnnx__Node *node)
+{
+    struct expr e = {.fn = fn_of(node)};
+    int x = import_input(m, node, 0);
+    int rc = x < 0 ? (x == NO_VALUE ? import_fail(m, "it has no input") : x) : MS_OK;
+    if (rc == MS_OK && e.fn == FN_LEAKY_RELU) {
+        rc = attribute_real(m, node, "alpha", 0.01, &e.c);
+    } else if (rc == MS_OK && e.fn == FN_ELU) {
+        rc = attribute_real(m, node, "alpha", 1, &e.c);
+    } else if (rc == MS_OK && e.fn == FN_HARD_SIGMOID) {
+        rc = attribute_real(m, node, "alpha", 0.2, &e.c);
+        rc = rc < 0 ? rc : attribute_real(m, node, "beta", 0.5, &e.d);
+    } else if (rc == MS_OK && e.fn == FN_GELU) {
+        const MsOnnx__Attribute *at = attribute_find(node, "approximate");
+        const int is_tanh = at != NULL && at->s.len == 4 && memcmp(at->s.data, "tanh", 4) == 0;
+        e.fn = is_tanh ? FN_GELU_TANH : FN_GELU;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (import_value(m, x)->kind != VALUE_LAYER) {
+        return import_fail(m, "its input is nothing that is made of the data");
+    }
+    return bind_expr(m, node, e, x, NO_VALUE);
+}
+
+static int import_clip(struct importer *m, const MsOnnx__Node *node)
+{
+    struct expr e = {.fn = FN_CLIP, .c = -INFINITY, .d = INFINITY};
+    int x = import_input(m, node, 0);
+    int low = import_input(m, node, 1);
+    int high = import_input(m, node, 2);
+    int rc = x < NO_VALUE ? x : low < NO_VALUE ? low : high < NO_VALUE ? high : MS_OK;
+    rc = rc < 0 || low == NO_VALUE ? rc : import_number(m, low, &e.c);
+    rc = rc < 0 || high == NO_VALUE ? rc : import_number(m, high, &e.d);
+    if (rc < 0) {
+        return rc;
+    }
+    if (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER) {
+        return import_fail(m, "its input is nothing that is made of the data");
+    }
+    return bind_expr(m, node, e, x, NO_VALUE);
+}
+
+/* A bias of a MatMul that has none yet: nn.Linear, taken apart. 1: it was one. */
+static int take_bias(struct importer *m, const MsOnnx__Node *node, int a, int b)
+{
+    const int x = import_value(m, a)->kind == VALUE_LAYER ? a : b;
+    const size_t i = x == a ? 1 : 0;
+    struct value *dense = import_value(m, x);
+    const struct value *other = import_value(m, x == a ? b : a);
+    if (dense->kind != VALUE_LAYER || dense->dense == NULL || other->kind != VALUE_PARAM ||
+        other->n_dims != 1 || other->dim[0] != dense->dim[1] ||
+        json_integer_value(json_object_get(m->reads, node->input[1 - i])) != 1) {
+        return 0;
+    }
+    json_t *keys = dense->dense;
+    struct value made = *dense;
+    struct value bias;
+    int rc = import_param(m, node, i, 1, &bias);
+    if (rc < 0) {
+        return rc;
+    }
+    made.dense = NULL;
+    import_value(m, x)->dense = NULL;
+    rc = import_name_bias(m, keys, bias.tensor->name);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = import_bind(m, node, 0, &made);
+    return rc < 0 ? rc : 1;
+}
+
+static int import_binary(struct importer *m, const MsOnnx__Node *node)
+{
+    struct expr e = {.fn = fn_of(node)};
+    int a = import_input(m, node, 0);
+    int b = import_input(m, node, 1);
+    if (a < 0 || b < 0) {
+        return a < NO_VALUE   ? a
+               : b < NO_VALUE ? b
+                              : import_fail(m, "it has one input; the file is damaged");
+    }
+    if (import_value(m, a)->kind == VALUE_INTS && import_value(m, b)->kind == VALUE_INTS) {
+        return import_binary_ints(m, node, a, b);
+    }
+    int took = e.fn == FN_ADD ? take_bias(m, node, a, b) : 0;
+    if (took != 0) {
+        return took < 0 ? took : MS_OK;
+    }
+    if (import_value(m, a)->kind != VALUE_LAYER && import_value(m, b)->kind != VALUE_LAYER) {
+        return import_fail(m,
+                           "neither of its inputs is made of the data: weights are taken as they "
+                           "are, and computed from nothing");
+    }
+    return bind_expr(m, node, e, a, b);
+}
+
+const struct node_op function_ops[] = {
+    {"Add", 2, import_binary, FN_ADD},
+    {"Sub", 2, import_binary, FN_SUB},
+    {"Mul", 2, import_binary, FN_MUL},
+    {"Div", 2, import_binary, FN_DIV},
+    {"Pow", 2, import_binary, FN_POW},
+    {"Relu", 1, import_function, FN_RELU},
+    {"Clip", 1, import_clip, FN_CLIP},
+    {"LeakyRelu", 1, import_function, FN_LEAKY_RELU},
+    {"Elu", 1, import_function, FN_ELU},
+    {"Sigmoid", 1, import_function, FN_SIGMOID},
+    {"Tanh", 1, import_function, FN_TANH},
+    {"Erf", 1, import_function, FN_ERF},
+    {"HardSigmoid", 1, import_function, FN_HARD_SIGMOID},
+    {"HardSwish", 1, import_function, FN_HARD_SWISH},
+    {"Gelu", 1, import_function, FN_GELU},
+    {"Neg", 1, import_function, FN_NEG},
+    {"Exp", 1, import_function, FN_EXP},
+    {NULL, 0, NULL, 0},
+};

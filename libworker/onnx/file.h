@@ -1,0 +1,30 @@
+/* file.h - an open ONNX file; inside of onnx.h */
+#ifndef ONNX_FILE_H
+#define ONNX_FILE_H
+
+#include "libworker/onnx/onnx.h"
+#include "libworker/onnx/onnx.pb-c.h"
+#include "libworker/onnx/skim.h"
+
+/* TensorProto.DataType */
+enum { ONNX_FLOAT = 1, ONNX_INT32 = 6, ONNX_INT64 = 7, ONNX_BOOL = 9, ONNX_DOUBLE = 11 };
+const char *onnx_type_name(int type);
+
+struct onnx_file {
+    char *path;
+    int fd;
+    struct onnx_raw *raw; /* one an initializer */
+    MsOnnx__Model *model; /* without what skim leaves out */
+    ProtobufCAllocator allocator;
+    size_t budget;             /* bytes that unpacking may still take */
+    struct onnx_tensor *named; /* initializers and what an Identity calls them, by name */
+    size_t n_named, named_room;
+    int64_t opset; /* of the ops of ONNX itself */
+};
+
+/* A tensor inside the model (an attribute, or an initializer of at most ONNX_INLINE_MAX bytes) as
+ * numbers: at most n of type FLOAT, DOUBLE, INT64, INT32 or BOOL, into reals or ints, of which one
+ * is NULL. Returns how many there are, or -1: it is of another kind, or larger. */
+int onnx_numbers(const MsOnnx__Tensor *tensor, double *reals, int64_t *ints, int n);
+
+#endif

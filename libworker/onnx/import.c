@@ -1,0 +1,602 @@
+/* import.c - the graph of an ONNX file as a list of layers */
+#include "libworker/onnx/import.h"
+
+#include "proto/grow.h"
+#include "proto/macros.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors ---- */
+
+int import_fail(struct importer *m, const char *fmt, ...)
+{
+    char why[MS_ERR_TEXT_MAX];
+    const MsOnnx__Node *node = m->node;
+    const char *slash = strrchr(m->file->path, '/');
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+    if (node == NULL) {
+        return ms_fail(m->err, MS_E_INVALID, "%.60s: %s", slash != NULL ? slash + 1 : m->file->path,
+                       why);
+    }
+    return ms_fail(m->err, MS_E_INVALID, "%.60s: node %.70s (%.40s, opset %lld): %s",
+                   slash != NULL ? slash + 1 : m->file->path,
+                   node->name[0] != '\0' ? node->name
+                   : node->n_output > 0  ? node->output[0]
+                                         : "without a name",
+                   node->op_type, (long long)m->file->opset, why);
+}
+
+int import_fail_memory(struct importer *m)
+{
+    return ms_fail(m->err, MS_E_NOMEM, "%.160s: no memory to read it", m->file->path);
+}
+
+/* ---- values by name ---- */
+
+struct value *import_value(const struct importer *m, int index)
+{
+    return &m->values[index];
+}
+
+int import_keep(struct importer *m, const char *name, const struct value *value)
+{
+    const struct value copy = *value; /* it may be one of those that move */
+    void *grown = ms_grow(m->values, m->n_values, 1, sizeof(copy), &m->values_room);
+    if (grown == NULL) {
+        return import_fail_memory(m);
+    }
+    m->values = grown;
+    m->values[m->n_values] = copy;
+    if (json_object_set_new(m->by_name, name, json_integer((json_int_t)m->n_values)) < 0) {
+        return import_fail_memory(m);
+    }
+    return (int)m->n_values++;
+}
+
+int import_bind(struct importer *m, const MsOnnx__Node *node, size_t i, const struct value *value)
+{
+    if (i >= node->n_output || node->output[i][0] == '\0') {
+        return MS_OK; /* nobody wants it */
+    }
+    const char *name = node->output[i];
+    if (json_object_get(m->by_name, name) != NULL) {
+        return import_fail(m, "value %.80s is made a second time; the file is damaged", name);
+    }
+    int rc = import_keep(m, name, value);
+    return rc < 0 ? rc : MS_OK;
+}
+
+/* An initializer: a parameter, or numbers if there are few. */
+static int add_tensor(struct importer *m, const struct onnx_tensor *tensor)
+{
+    const MsOnnx__Tensor *model = m->file->model->graph->initializer[tensor->index];
+    struct value value = {
+        .kind = VALUE_PARAM, .n_dims = tensor->n_dims, .tensor = tensor, .expr = NO_VALUE};
+    memcpy(value.dim, tensor->dim, sizeof(value.dim));
+    if (model->data_type == ONNX_INT64 || model->data_type == ONNX_INT32 ||
+        model->data_type == ONNX_BOOL || (model->data_type == ONNX_FLOAT && tensor->n_dims == 0)) {
+        int rc = import_tensor(m, model, &value);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return import_keep(m, tensor->name, &value);
+}
+
+int import_input(struct importer *m, const MsOnnx__Node *node, size_t i)
+{
+    const char *name = i < node->n_input ? node->input[i] : "";
+    if (name[0] == '\0') {
+        return NO_VALUE;
+    }
+    const json_t *index = json_object_get(m->by_name, name);
+    if (index != NULL) {
+        return (int)json_integer_value(index);
+    }
+    const struct onnx_tensor *tensor = onnx_find(m->file, name);
+    return tensor != NULL
+               ? add_tensor(m, tensor)
+               : import_fail(
+                     m, "it reads %.80s, which nothing before it makes; the file is damaged", name);
+}
+
+/* ---- what an op reads ---- */
+
+static int import_read(struct importer *m, const MsOnnx__Node *node, size_t i)
+{
+    int x = import_input(m, node, i);
+    if (x < NO_VALUE) {
+        return x;
+    }
+    if (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER) {
+        return import_fail(m, "input %zu (%.60s) is nothing that is made of the data", i + 1,
+                           i < node->n_input ? node->input[i] : "none");
+    }
+    int rc = import_make(m, x);
+    return rc < 0 ? rc : x;
+}
+
+int import_image(struct importer *m, const MsOnnx__Node *node, size_t i)
+{
+    int x = import_read(m, node, i);
+    if (x >= 0 && (import_value(m, x)->n_dims != 4 || import_value(m, x)->is_rows)) {
+        return import_fail(m,
+                           "it reads images (n, channels, height, width), and gets %d dimensions%s",
+                           import_value(m, x)->n_dims,
+                           import_value(m, x)->is_rows ? ", of which two were pooled away" : "");
+    }
+    return x;
+}
+
+int import_rows(struct importer *m, const MsOnnx__Node *node, size_t i)
+{
+    int x = import_read(m, node, i);
+    return x < 0 || import_value(m, x)->n_dims == 2
+               ? x
+               : import_fail(m,
+                             "it reads rows (n, values), and gets %d dimensions; flatten them "
+                             "before it",
+                             import_value(m, x)->n_dims);
+}
+
+int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
+                 struct value *ret)
+{
+    int index = import_input(m, node, i);
+    if (index < NO_VALUE) {
+        return index;
+    }
+    const struct value *value = index >= 0 ? import_value(m, index) : NULL;
+    if (value == NULL || value->kind != VALUE_PARAM) {
+        return import_fail(m,
+                           "input %zu (%.60s) is no initializer, so nothing that can be trained%s",
+                           i + 1, i < node->n_input ? node->input[i] : "none",
+                           value != NULL && value->kind == VALUE_LAYER
+                               ? ": weights that are made of the data are not known"
+                               : "");
+    }
+    const char *name = value->tensor->name;
+    if (value->n_dims != n_dims) {
+        return import_fail(m, "%.80s has %d dimensions, and %d are known", name, value->n_dims,
+                           n_dims);
+    }
+    if (strcmp(value->tensor->type, "FLOAT") != 0) {
+        return import_fail(m, "%.80s is %s; export the model in float32", name,
+                           value->tensor->type);
+    }
+    if (json_object_get(m->used, name) != NULL) {
+        return import_fail(m, "%.80s is a parameter of another layer, too, and layers share none",
+                           name);
+    }
+    if (json_object_set_new(m->used, name, json_true()) < 0) {
+        return import_fail_memory(m);
+    }
+    *ret = *value;
+    return MS_OK;
+}
+
+/* ---- attributes ---- */
+
+enum { ATTRIBUTE_FLOAT = 1, ATTRIBUTE_INT = 2, ATTRIBUTE_INTS = 7 };
+
+const MsOnnx__Attribute *attribute_find(const MsOnnx__Node *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        if (strcmp(node->attribute[i]->name, name) == 0) {
+            return node->attribute[i];
+        }
+    }
+    return NULL;
+}
+
+int attribute_int(struct importer *m, const MsOnnx__Node *node, const char *name, int64_t none,
+                  int64_t *ret)
+{
+    const MsOnnx__Attribute *at = attribute_find(node, name);
+    *ret = at != NULL ? at->i : none;
+    return at == NULL || at->type == ATTRIBUTE_INT
+               ? MS_OK
+               : import_fail(m, "attribute %s is no whole number", name);
+}
+
+double import_real(float f)
+{
+    char text[32];
+    double best = (double)f;
+    for (int digits = 9; digits >= 1; digits--) {
+        snprintf(text, sizeof(text), "%.*g", digits, (double)f);
+        best = strtof(text, NULL) == f ? strtod(text, NULL) : best;
+    }
+    return best;
+}
+
+int attribute_real(struct importer *m, const MsOnnx__Node *node, const char *name, double none,
+                   double *ret)
+{
+    const MsOnnx__Attribute *at = attribute_find(node, name);
+    *ret = at != NULL ? import_real(at->f) : none;
+    return at == NULL || at->type == ATTRIBUTE_FLOAT
+               ? MS_OK
+               : import_fail(m, "attribute %s is no real number", name);
+}
+
+int attribute_ints(struct importer *m, const MsOnnx__Node *node, const char *name, int n,
+                   int64_t none, int64_t *ret)
+{
+    const MsOnnx__Attribute *at = attribute_find(node, name);
+    if (at != NULL && (at->type != ATTRIBUTE_INTS || at->n_ints != (size_t)n)) {
+        return import_fail(m,
+                           "attribute %s has %zu numbers, and %d are known: it is no layer of "
+                           "two-dimensional images",
+                           name, at->n_ints, n);
+    }
+    for (int i = 0; i < n; i++) {
+        ret[i] = at != NULL ? at->ints[i] : none;
+    }
+    return MS_OK;
+}
+
+/* ---- layers ---- */
+
+/* Its own name, or its kind and the number that a list gives it. */
+static int name_layer(struct importer *m, const char *kind, const char *name, json_t *keys,
+                      char ret[MS_NAME_MAX + 1])
+{
+    if (name[0] != '\0') {
+        snprintf(ret, MS_NAME_MAX + 1, "%s", name);
+        return json_object_set_new(keys, "name", json_string(name)) == 0 ? MS_OK
+                                                                         : import_fail_memory(m);
+    }
+    const json_int_t n = json_integer_value(json_object_get(m->counts, kind)) + 1;
+    snprintf(ret, MS_NAME_MAX + 1, "%s%lld", kind, (long long)n);
+    return json_object_set_new(m->counts, kind, json_integer(n)) == 0 ? MS_OK
+                                                                      : import_fail_memory(m);
+}
+
+static int add_layer(struct importer *m, const char *kind, json_t *keys,
+                     const char name[MS_NAME_MAX + 1])
+{
+    json_t *entry = json_object();
+    if (json_object_set(entry, kind, keys) < 0 || json_array_append_new(m->layers, entry) < 0) {
+        return import_fail_memory(m);
+    }
+    memcpy(m->last, name, sizeof(m->last));
+    return MS_OK;
+}
+
+static void fill_layer(struct value *ret, const struct value *like, const char *name)
+{
+    *ret = *like;
+    ret->kind = VALUE_LAYER;
+    ret->expr = NO_VALUE;
+    ret->dense = NULL;
+    snprintf(ret->layer, sizeof(ret->layer), "%s", name);
+}
+
+int import_layer(struct importer *m, const char *kind, const char *name, json_t *keys, int x,
+                 struct value *ret)
+{
+    char own[MS_NAME_MAX + 1];
+    const char *from = import_value(m, x)->layer;
+    int rc = keys != NULL ? MS_OK : import_fail_memory(m);
+    if (rc == MS_OK && strcmp(from, m->last) != 0 &&
+        json_object_set_new(keys, "from", json_string(from)) < 0) {
+        rc = import_fail_memory(m);
+    }
+    rc = rc < 0 ? rc : name_layer(m, kind, name, keys, own);
+    rc = rc < 0 ? rc : add_layer(m, kind, keys, own);
+    if (rc == MS_OK) {
+        fill_layer(ret, import_value(m, x), own);
+    }
+    json_decref(keys); /* the list has it */
+    return rc;
+}
+
+int import_join(struct importer *m, const char *kind, const int *values, int n, struct value *ret)
+{
+    char own[MS_NAME_MAX + 1];
+    json_t *from = json_array();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(from, json_string(import_value(m, values[i])->layer));
+    }
+    json_t *keys = json_pack("{s:o}", "from", from);
+    int rc = keys != NULL && json_array_size(from) == (size_t)n ? MS_OK : import_fail_memory(m);
+    rc = rc < 0 ? rc : name_layer(m, kind, "", keys, own);
+    rc = rc < 0 ? rc : add_layer(m, kind, keys, own);
+    if (rc == MS_OK) {
+        fill_layer(ret, import_value(m, values[0]), own);
+    }
+    json_decref(keys);
+    return rc;
+}
+
+/* ---- what the graph reads and makes ---- */
+
+static int count_readers(struct importer *m)
+{
+    static const char *const flatten[] = {"Flatten", "Reshape", "Squeeze"};
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const MsOnnx__Node *node = graph->node[i];
+        int makes_rows = 0;
+        for (size_t k = 0; k < MS_ARRAY_SIZE(flatten); k++) {
+            makes_rows |= strcmp(node->op_type, flatten[k]) == 0;
+        }
+        for (size_t k = 0; k < node->n_input; k++) {
+            const char *name = node->input[k];
+            const json_int_t n = json_integer_value(json_object_get(m->reads, name));
+            if (json_object_set_new(m->reads, name, json_integer(n + 1)) < 0) {
+                return import_fail_memory(m);
+            }
+            if (makes_rows && k == 0) {
+                continue;
+            }
+            if (strcmp(node->op_type, "Shape") != 0 && node->input[k][0] != '\0' &&
+                json_object_set_new(m->readers, node->input[k], json_true()) < 0) {
+                return import_fail_memory(m);
+            }
+        }
+    }
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const char *name = graph->output[i]->name;
+        const json_int_t n = json_integer_value(json_object_get(m->reads, name));
+        if (json_object_set_new(m->readers, name, json_true()) < 0 ||
+            json_object_set_new(m->reads, name, json_integer(n + 1)) < 0) {
+            return import_fail_memory(m);
+        }
+    }
+    return MS_OK;
+}
+
+/* The one input that is no initializer (older files list those as inputs, too). */
+static int find_input(struct importer *m, const MsOnnx__ValueInfo **ret)
+{
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    const MsOnnx__ValueInfo *found = NULL;
+    for (size_t i = 0; i < graph->n_input; i++) {
+        if (onnx_find(m->file, graph->input[i]->name) != NULL) {
+            continue;
+        }
+        if (found != NULL) {
+            return import_fail(m,
+                               "the graph has the inputs %.60s and %.60s, and a network here has "
+                               "one",
+                               found->name, graph->input[i]->name);
+        }
+        found = graph->input[i];
+    }
+    if (found == NULL) {
+        return import_fail(m, "the graph has no input");
+    }
+    *ret = found;
+    return MS_OK;
+}
+
+static json_t *wanted(const struct value *x)
+{
+    json_t *input = json_object();
+    static const char *const keys[] = {"channels", "height", "width"};
+    for (int i = 1; i < x->n_dims; i++) {
+        if (x->dim[i] > 0) {
+            json_object_set_new(input, x->n_dims == 2 ? "features" : keys[i - 1],
+                                json_integer(x->dim[i]));
+        }
+    }
+    return input;
+}
+
+/* Images, or rows that are their pixels one behind the other. */
+static int add_input(struct importer *m, json_t *document)
+{
+    const MsOnnx__ValueInfo *info = NULL;
+    int rc = find_input(m, &info);
+    if (rc < 0) {
+        return rc;
+    }
+    const MsOnnx__TensorType *type = info->type != NULL ? info->type->tensor_type : NULL;
+    const size_t n = type != NULL && type->shape != NULL ? type->shape->n_dim : 0;
+    if ((n != 4 && n != 2) || type->elem_type != ONNX_FLOAT) {
+        return import_fail(m,
+                           "its input %.60s is %s with %zu dimensions; FLOAT images (n, channels, "
+                           "height, width) or rows (n, values) are known",
+                           info->name, onnx_type_name(type != NULL ? type->elem_type : 0), n);
+    }
+    struct value x = {.kind = VALUE_LAYER, .n_dims = (int)n, .expr = NO_VALUE};
+    for (size_t i = 0; i < n; i++) {
+        const int64_t size = type->shape->dim[i]->dim_value;
+        x.dim[i] = size > 0 ? size : i == 0 ? SIZE_BATCH : SIZE_UNKNOWN;
+    }
+    snprintf(x.layer, sizeof(x.layer), "input");
+    memcpy(m->last, x.layer, sizeof(m->last));
+    if (json_object_set_new(document, "input", wanted(&x)) < 0) {
+        return import_fail_memory(m);
+    }
+    int index = import_keep(m, info->name, &x);
+    if (index >= 0 && n == 2) {
+        struct value rows;
+        rc = import_layer(m, "flatten", "", json_object(), index, &rows);
+        if (rc < 0) {
+            return rc;
+        }
+        *import_value(m, index) = rows;
+    }
+    return index < 0 ? index : MS_OK;
+}
+
+static int add_output(struct importer *m)
+{
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    if (graph->n_output != 1) {
+        return import_fail(m,
+                           "the graph has %zu outputs, and a network here has one; export it "
+                           "without the others (of auxiliary losses, too)",
+                           graph->n_output);
+    }
+    const char *name = graph->output[0]->name;
+    const json_t *index = json_object_get(m->by_name, name);
+    if (index == NULL || import_value(m, (int)json_integer_value(index))->kind != VALUE_LAYER) {
+        return import_fail(m, "its output %.60s is made of nothing that the graph reads", name);
+    }
+    return import_make(m, (int)json_integer_value(index));
+}
+
+/* ---- nodes ---- */
+
+/* What exporters write of modules that have no layer here, and what would be needed. */
+static const struct {
+    const char *name, *why;
+} unknown[] = {
+    {"ConvTranspose", "there is no transposed convolution yet"},
+    {"Softmax", "the loss has it: let the model end in what goes into it"},
+    {"LogSoftmax", "the loss has it: let the model end in what goes into it"},
+    {"LayerNormalization", "there is no layer norm yet"},
+    {"InstanceNormalization", "there is no instance or group norm yet"},
+    {"GroupNormalization", "there is no group norm yet"},
+    {"Softplus", "there is no layer softplus or mish yet"},
+    {"Mish", "there is no layer mish yet"},
+    {"PRelu", "there is no ReLU with a learned slope yet"},
+    {"Selu", "there is no layer selu yet"},
+    {"LRN", "there is no local response normalization yet"},
+    {"Split", "parts of channels cannot be taken yet"},
+    {"Transpose", "dimensions keep their order here, but for the weight of a MatMul"},
+    {"Pad", "padding is a key of convolutions and pools, and symmetric"},
+    {"Resize", "images cannot be made larger yet"},
+    {"Upsample", "images cannot be made larger yet"},
+    {"RandomUniformLike", "a dropout that was taken apart, as those in place are: export the model "
+                          "for evaluation, or let it have nn.Dropout without inplace"},
+    {"LSTM", "there are no recurrent layers"},
+    {"GRU", "there are no recurrent layers"},
+    {"If", "graphs with branches that the data choose are no lists of layers"},
+    {"Loop", "graphs with loops are no lists of layers"},
+};
+
+const struct node_op *import_op(const char *name)
+{
+    const struct node_op *const tables[] = {layer_ops, shape_ops, function_ops};
+    for (size_t t = 0; t < MS_ARRAY_SIZE(tables); t++) {
+        for (const struct node_op *op = tables[t]; op->name != NULL; op++) {
+            if (strcmp(op->name, name) == 0) {
+                return op;
+            }
+        }
+    }
+    return NULL;
+}
+
+static int fail_unknown(struct importer *m, const MsOnnx__Node *node)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(unknown); i++) {
+        if (strcmp(unknown[i].name, node->op_type) == 0) {
+            return import_fail(m, "%s", unknown[i].why);
+        }
+    }
+    return import_fail(m, "this op is not known; docs/networks.md lists those that are");
+}
+
+static int import_node(struct importer *m, const MsOnnx__Node *node)
+{
+    m->node = node;
+    if (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0) {
+        return import_fail(m, "it is of domain %.60s; those of ONNX itself are known",
+                           node->domain);
+    }
+    const struct node_op *op = import_op(node->op_type);
+    if (op == NULL) {
+        return fail_unknown(m, node);
+    }
+    if (node->n_input < (size_t)op->n_in || node->n_output == 0) {
+        return import_fail(m, "it has %zu inputs and %zu outputs; the file is damaged",
+                           node->n_input, node->n_output);
+    }
+    return op->import(m, node);
+}
+
+/* PyTorch's exporters leave a trace: names of weights that were computed, or what was rewritten. */
+static int is_folded_norm(const MsOnnx__Node *node)
+{
+    int is = strcmp(node->op_type, "Conv") == 0 && node->n_input > 1 &&
+             strncmp(node->input[1], "onnx::", 6) == 0;
+    for (size_t i = 0; i < node->n_metadata_props && strcmp(node->op_type, "Conv") == 0; i++) {
+        const MsOnnx__Entry *entry = node->metadata_props[i];
+        is |= strstr(entry->value, "FuseBatchNorm") != NULL &&
+              strcmp(entry->key, "pkg.onnxscript.rewriter.rule_name") == 0;
+    }
+    return is;
+}
+
+static int refuse_folded(struct importer *m)
+{
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        if (is_folded_norm(graph->node[i])) {
+            m->node = graph->node[i];
+            return import_fail(m,
+                               "the exporter has put a batch norm into this convolution, so that "
+                               "it can no longer be trained: export with optimize=False, or with "
+                               "dynamo=False, training=torch.onnx.TrainingMode.TRAINING and "
+                               "do_constant_folding=False");
+        }
+    }
+    return MS_OK;
+}
+
+static int import_graph(struct importer *m, json_t *document)
+{
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    int rc = refuse_folded(m);
+    rc = rc < 0 ? rc : count_readers(m);
+    rc = rc < 0 ? rc : add_input(m, document);
+    for (size_t i = 0; i < graph->n_node && rc == MS_OK; i++) {
+        rc = import_node(m, graph->node[i]);
+    }
+    m->node = NULL;
+    rc = rc < 0 ? rc : add_output(m);
+    if (rc == MS_OK && json_array_size(m->layers) == 0) {
+        rc = import_fail(m, "the graph has no layers");
+    }
+    return rc;
+}
+
+int onnx_network(const struct onnx_file *file, json_t **ret, struct ms_err *err)
+{
+    struct ms_err why = {0, ""};
+    const MsOnnx__Model *model = file->model;
+    char summary[160];
+    snprintf(summary, sizeof(summary), "ONNX, opset %lld%s%.40s %.40s", (long long)file->opset,
+             model->producer_name[0] != '\0' ? ", of " : "", model->producer_name,
+             model->producer_version);
+    struct importer m = {.file = file,
+                         .err = &why,
+                         .by_name = json_object(),
+                         .readers = json_object(),
+                         .reads = json_object(),
+                         .used = json_object(),
+                         .counts = json_object(),
+                         .layers = json_array()};
+    json_t *document = json_pack("{s:s, s:O}", "summary", summary, "layers", m.layers);
+    int rc = document != NULL && m.by_name != NULL && m.readers != NULL && m.reads != NULL &&
+                     m.used != NULL && m.counts != NULL
+                 ? import_graph(&m, document)
+                 : import_fail_memory(&m);
+    free(m.values);
+    free(m.exprs);
+    free(m.rows);
+    json_decref(m.by_name);
+    json_decref(m.readers);
+    json_decref(m.reads);
+    json_decref(m.used);
+    json_decref(m.counts);
+    json_decref(m.layers);
+    if (rc < 0) {
+        json_decref(document);
+        return ms_fail(err, rc, "%s", why.text);
+    }
+    *ret = document;
+    return MS_OK;
+}

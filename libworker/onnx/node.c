@@ -1,0 +1,583 @@
+/* node.c - ops that are layers: convolutions, dense layers, norms, pools, rows, dropout */
+#include "libworker/onnx/import.h"
+
+#include "proto/grow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names of parameters ---- */
+
+static int is_name(const char *text)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const size_t n = strlen(text);
+    return n > 0 && n <= MS_NAME_MAX && strchr(".-", text[0]) == NULL && strspn(text, allowed) == n;
+}
+
+/* "layer1.0.conv1" of layer1.0.conv1.weight; "": the parameter is not called so. */
+static void stem_of(const char *name, const char *part, char ret[MS_NAME_MAX + 1])
+{
+    const size_t n = strlen(name);
+    const size_t tail = strlen(part) + 1;
+    ret[0] = '\0';
+    if (n > tail && n - tail <= MS_NAME_MAX && name[n - tail] == '.' &&
+        strcmp(name + n - tail + 1, part) == 0) {
+        snprintf(ret, MS_NAME_MAX + 1, "%.*s", (int)(n - tail), name);
+    }
+}
+
+/* A part of a layer, as PyTorch's modules and the layers here call it. */
+struct part {
+    const char *theirs, *ours;
+    const char *name; /* that the file gives it; NULL: the layer is without it */
+};
+
+/* The layer's name, and `parameters` where theirs do not follow from it. is_norm: the word torch
+ * says all four. */
+static int name_parts(struct importer *m, const struct part *parts, int n, int is_norm,
+                      json_t *keys, char ret[MS_NAME_MAX + 1])
+{
+    char stem[MS_NAME_MAX + 1];
+    int follow = 1;
+    json_t *names = json_object();
+    stem_of(parts[0].name, parts[0].theirs, ret);
+    for (int i = 0; i < n; i++) {
+        if (parts[i].name == NULL) {
+            continue;
+        }
+        if (!is_name(parts[i].name)) {
+            json_decref(names);
+            return import_fail(m,
+                               "a parameter is called %.80s: names have letters, digits, dots, "
+                               "dashes and underscores, at most %d",
+                               parts[i].name, MS_NAME_MAX);
+        }
+        stem_of(parts[i].name, parts[i].theirs, stem);
+        follow &= stem[0] != '\0' && strcmp(stem, ret) == 0;
+        json_object_set_new(names, parts[i].ours, json_string(parts[i].name));
+    }
+    if (follow) {
+        json_decref(names);
+        names = is_norm ? json_string("torch") : NULL;
+    } else {
+        ret[0] = '\0';
+    }
+    return names == NULL || json_object_set_new(keys, "parameters", names) == 0
+               ? MS_OK
+               : import_fail_memory(m);
+}
+
+/* ---- windows ---- */
+
+struct frame {
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+};
+
+static json_t *pair(const int64_t of[2])
+{
+    return json_pack("[I,I]", (json_int_t)of[0], (json_int_t)of[1]);
+}
+
+/* floor((size + 2 padding - reach) / stride) + 1, with ceil one more where a rest is left. */
+static int64_t window_size(const struct frame *f, int i, int64_t size, int64_t *ret_rest)
+{
+    const int64_t reach = (f->kernel[i] - 1) * f->dilation[i] + 1;
+    const int64_t free = size + 2 * f->padding[i] - reach;
+    *ret_rest = size < 0 || free < 0 ? 0 : free % f->stride[i];
+    return size < 0 || free < 0 ? SIZE_UNKNOWN : free / f->stride[i] + 1;
+}
+
+static int check_auto_pad(struct importer *m, const MsOnnx__Node *node, int64_t pads[4])
+{
+    const MsOnnx__Attribute *at = attribute_find(node, "auto_pad");
+    const int is_valid = at != NULL && at->s.len == 5 && memcmp(at->s.data, "VALID", 5) == 0;
+    if (is_valid) {
+        memset(pads, 0, 4 * sizeof(pads[0]));
+    }
+    return at == NULL || is_valid || (at->s.len == 6 && memcmp(at->s.data, "NOTSET", 6) == 0)
+               ? MS_OK
+               : import_fail(m, "auto_pad %.*s; export it with the numbers of its padding",
+                             (int)(at->s.len < 16 ? at->s.len : 16), (const char *)at->s.data);
+}
+
+static int read_frame(struct importer *m, const MsOnnx__Node *node, struct frame *ret)
+{
+    int64_t pads[4];
+    int rc = attribute_ints(m, node, "strides", 2, 1, ret->stride);
+    rc = rc < 0 ? rc : attribute_ints(m, node, "dilations", 2, 1, ret->dilation);
+    rc = rc < 0 ? rc : attribute_ints(m, node, "pads", 4, 0, pads);
+    rc = rc < 0 ? rc : check_auto_pad(m, node, pads);
+    if (rc < 0) {
+        return rc;
+    }
+    for (int i = 0; i < 2; i++) {
+        const int is_size = ret->kernel[i] >= 1 && ret->kernel[i] <= MS_IMAGE_SIDE_MAX &&
+                            ret->stride[i] >= 1 && ret->stride[i] <= MS_IMAGE_SIDE_MAX &&
+                            ret->dilation[i] >= 1 && ret->dilation[i] <= MS_IMAGE_SIDE_MAX &&
+                            pads[i] >= 0 && pads[i] <= MS_IMAGE_SIDE_MAX;
+        if (!is_size) {
+            return import_fail(m, "a window with a size that is none");
+        }
+        if (pads[i] != pads[i + 2]) {
+            return import_fail(m, "pads %lld and %lld: padding is as much on both sides",
+                               (long long)pads[i], (long long)pads[i + 2]);
+        }
+        ret->padding[i] = pads[i];
+    }
+    return MS_OK;
+}
+
+/* ---- convolutions and dense layers ---- */
+
+/* A bias that is trained, or none: zeros that the exporter made are none. */
+static int read_bias(struct importer *m, const MsOnnx__Node *node, size_t i, int64_t size,
+                     const char **ret_name)
+{
+    struct value bias;
+    int index = import_input(m, node, i);
+    *ret_name = NULL;
+    if (index < 0) {
+        return index < NO_VALUE ? index : MS_OK;
+    }
+    const struct value *value = import_value(m, index);
+    if (value->kind == VALUE_REAL) {
+        return value->real == 0 ? MS_OK : import_fail(m, "its bias is a number, and not trained");
+    }
+    int rc = import_param(m, node, i, 1, &bias);
+    if (rc == MS_OK && bias.dim[0] != size) {
+        rc = import_fail(m, "its bias %.60s has %lld values, and %lld are wanted",
+                         bias.tensor->name, (long long)bias.dim[0], (long long)size);
+    }
+    *ret_name = rc < 0 ? NULL : bias.tensor->name;
+    return rc;
+}
+
+static json_t *conv_keys(const struct frame *f, int64_t out, int64_t groups, int has_bias)
+{
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:I, s:s}", "out", (json_int_t)out, "kernel",
+                     pair(f->kernel), "stride", pair(f->stride), "padding", pair(f->padding),
+                     "dilation", pair(f->dilation), "groups", (json_int_t)groups, "bias",
+                     has_bias ? "fan_in" : "none");
+}
+
+static int import_conv(struct importer *m, const MsOnnx__Node *node)
+{
+    struct value weight;
+    struct value made;
+    struct frame frame;
+    int64_t groups = 1;
+    int64_t rest = 0;
+    char name[MS_NAME_MAX + 1];
+    int x = import_image(m, node, 0);
+    int rc = x < 0 ? x : import_param(m, node, 1, 4, &weight);
+    rc = rc < 0 ? rc : attribute_int(m, node, "group", 1, &groups);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
+    rc = read_frame(m, node, &frame);
+    struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
+    rc = rc < 0 ? rc : read_bias(m, node, 2, weight.dim[0], &parts[1].name);
+    if (rc < 0) {
+        return rc;
+    }
+    json_t *keys = conv_keys(&frame, weight.dim[0], groups, parts[1].name != NULL);
+    if (keys == NULL) {
+        return import_fail_memory(m);
+    }
+    rc = name_parts(m, parts, 2, 0, keys, name);
+    if (rc < 0) {
+        json_decref(keys);
+        return rc;
+    }
+    rc = import_layer(m, "conv2d", name, keys, x, &made);
+    if (rc < 0) {
+        return rc;
+    }
+    made.dim[1] = weight.dim[0];
+    made.dim[2] = window_size(&frame, 0, made.dim[2], &rest);
+    made.dim[3] = window_size(&frame, 1, made.dim[3], &rest);
+    return import_bind(m, node, 0, &made);
+}
+
+/* may_have_bias: a following Add may be it. */
+static int bind_dense(struct importer *m, const MsOnnx__Node *node, int x,
+                      const struct value *weight, const char *bias, int may_have_bias)
+{
+    struct value made;
+    char name[MS_NAME_MAX + 1];
+    const struct part parts[] = {{"weight", "weight", weight->tensor->name},
+                                 {"bias", "bias", bias}};
+    json_t *keys = json_pack("{s:I, s:s}", "out", (json_int_t)weight->dim[0], "bias",
+                             bias != NULL ? "fan_in" : "none");
+    int rc = keys == NULL ? import_fail_memory(m) : name_parts(m, parts, 2, 0, keys, name);
+    if (rc < 0) {
+        json_decref(keys);
+        return rc;
+    }
+    json_t *mine = json_incref(keys);
+    rc = import_layer(m, "dense", name, keys, x, &made);
+    json_decref(mine); /* the list has it */
+    if (rc < 0) {
+        return rc;
+    }
+    made.dim[1] = weight->dim[0];
+    made.dense = may_have_bias ? mine : NULL;
+    return import_bind(m, node, 0, &made);
+}
+
+int import_name_bias(struct importer *m, json_t *keys, const char *bias)
+{
+    char stem[MS_NAME_MAX + 1];
+    json_t *names = json_object_get(keys, "parameters");
+    const char *name = json_string_value(json_object_get(keys, "name"));
+    stem_of(bias, "bias", stem);
+    if (!is_name(bias)) {
+        return import_fail(m,
+                           "a parameter is called %.80s: names have letters, digits, dots, dashes "
+                           "and underscores, at most %d",
+                           bias, MS_NAME_MAX);
+    }
+    int rc = json_object_set_new(keys, "bias", json_string("fan_in"));
+    if (rc == 0 && (name == NULL || strcmp(stem, name) != 0)) {
+        rc = names != NULL
+                 ? json_object_set_new(names, "bias", json_string(bias))
+                 : json_object_set_new(keys, "parameters", json_pack("{s:s}", "bias", bias));
+    }
+    return rc == 0 ? MS_OK : import_fail_memory(m);
+}
+
+static int import_gemm(struct importer *m, const MsOnnx__Node *node)
+{
+    struct value weight;
+    const char *bias = NULL;
+    int64_t flip[2] = {0, 0};
+    double scale[2] = {1, 1};
+    int x = import_rows(m, node, 0);
+    int rc = x < 0 ? x : attribute_int(m, node, "transA", 0, &flip[0]);
+    rc = rc < 0 ? rc : attribute_int(m, node, "transB", 0, &flip[1]);
+    rc = rc < 0 ? rc : attribute_real(m, node, "alpha", 1, &scale[0]);
+    rc = rc < 0 ? rc : attribute_real(m, node, "beta", 1, &scale[1]);
+    rc = rc < 0 ? rc : import_param(m, node, 1, 2, &weight);
+    if (rc < 0) {
+        return rc;
+    }
+    if (flip[0] != 0 || scale[0] != 1 || scale[1] != 1) {
+        return import_fail(m, "transA %lld, alpha %g, beta %g: a dense layer has neither",
+                           (long long)flip[0], scale[0], scale[1]);
+    }
+    if ((flip[1] != 0) == weight.is_transposed) {
+        return import_fail(m, "its weight %.60s is (in, out), and a dense layer has (out, in)%s",
+                           weight.tensor->name,
+                           strncmp(weight.tensor->name, "onnx::", 6) == 0
+                               ? ": export it with do_constant_folding=False"
+                               : "");
+    }
+    rc = read_bias(m, node, 2, weight.dim[0], &bias);
+    return rc < 0 ? rc : bind_dense(m, node, x, &weight, bias, 0);
+}
+
+static int import_matmul(struct importer *m, const MsOnnx__Node *node)
+{
+    struct value weight;
+    int x = import_rows(m, node, 0);
+    int rc = x < 0 ? x : import_param(m, node, 1, 2, &weight);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!weight.is_transposed) {
+        return import_fail(m,
+                           "its weight %.60s is (in, out), and a dense layer has (out, in): "
+                           "export it with do_constant_folding=False, or use nn.Linear",
+                           weight.tensor->name);
+    }
+    return bind_dense(m, node, x, &weight, NULL, 1);
+}
+
+/* Of a weight, for the MatMul that reads it. */
+static int import_transpose(struct importer *m, const MsOnnx__Node *node)
+{
+    int x = import_input(m, node, 0);
+    if (x < 0) {
+        return x < NO_VALUE ? x : import_fail(m, "it has no input");
+    }
+    struct value value = *import_value(m, x);
+    const MsOnnx__Attribute *at = attribute_find(node, "perm");
+    if (value.kind != VALUE_PARAM || value.n_dims != 2 || value.is_transposed ||
+        (at != NULL && (at->n_ints != 2 || at->ints[0] != 1 || at->ints[1] != 0))) {
+        return import_fail(m, "dimensions keep their order here, but for the weight of a MatMul");
+    }
+    value.is_transposed = 1;
+    return import_bind(m, node, 0, &value);
+}
+
+/* ---- batch norm ---- */
+
+static int import_batch_norm(struct importer *m, const MsOnnx__Node *node)
+{
+    static const char *const theirs[] = {"weight", "bias", "running_mean", "running_var"};
+    static const char *const ours[] = {"gamma", "beta", "moving_mean", "moving_variance"};
+    struct part parts[4];
+    struct value param;
+    struct value made;
+    double epsilon = 0;
+    double momentum = 0;
+    char name[MS_NAME_MAX + 1];
+    int x = import_image(m, node, 0);
+    int rc = x < 0 ? x : attribute_real(m, node, "epsilon", 1e-5, &epsilon);
+    rc = rc < 0 ? rc : attribute_real(m, node, "momentum", 0.9, &momentum);
+    for (size_t i = 0; i < 4 && rc == MS_OK; i++) {
+        rc = import_param(m, node, i + 1, 1, &param);
+        parts[i] = (struct part){theirs[i], ours[i], rc < 0 ? NULL : param.tensor->name};
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    json_t *keys = json_pack("{s:f, s:f}", "epsilon", epsilon, "momentum", momentum);
+    rc = keys == NULL ? import_fail_memory(m) : name_parts(m, parts, 4, 1, keys, name);
+    if (rc < 0) {
+        json_decref(keys);
+        return rc;
+    }
+    rc = import_layer(m, "batch_norm", name, keys, x, &made);
+    return rc < 0 ? rc : import_bind(m, node, 0, &made);
+}
+
+/* ---- pools ---- */
+
+/* A window more for what is left: only where nothing is. */
+static int check_ceil(struct importer *m, const MsOnnx__Node *node, const struct frame *f, int x)
+{
+    int64_t ceil_mode = 0;
+    int rc = attribute_int(m, node, "ceil_mode", 0, &ceil_mode);
+    for (int i = 0; i < 2 && rc == MS_OK && ceil_mode != 0; i++) {
+        int64_t rest = 0;
+        const int64_t size = import_value(m, x)->dim[2 + i];
+        if (window_size(f, i, size, &rest) < 0 || rest != 0) {
+            return import_fail(m,
+                               "ceil_mode: windows that reach over the edge are not known, and "
+                               "images of %lld leave a rest; export it with ceil_mode=False, or "
+                               "for another size",
+                               (long long)(size < 0 ? 0 : size));
+        }
+    }
+    return rc;
+}
+
+static int import_pool(struct importer *m, const MsOnnx__Node *node)
+{
+    const int is_max = strcmp(node->op_type, "MaxPool") == 0;
+    struct frame frame;
+    struct value made;
+    int64_t padding_counts = 0;
+    int64_t rest = 0;
+    int x = import_image(m, node, 0);
+    int rc = x < 0 ? x : attribute_ints(m, node, "kernel_shape", 2, 0, frame.kernel);
+    rc = rc < 0 ? rc : read_frame(m, node, &frame);
+    rc = rc < 0 ? rc : check_ceil(m, node, &frame, x);
+    rc = rc < 0 ? rc : attribute_int(m, node, "count_include_pad", 0, &padding_counts);
+    if (rc < 0) {
+        return rc;
+    }
+    if (frame.dilation[0] != 1 || frame.dilation[1] != 1) {
+        return import_fail(m, "pools have no dilation");
+    }
+    if (!is_max && padding_counts != 0 && (frame.padding[0] != 0 || frame.padding[1] != 0)) {
+        return import_fail(m,
+                           "padding counts in its means; export it with count_include_pad=False");
+    }
+    const int is_nothing = frame.kernel[0] == 1 && frame.kernel[1] == 1 && frame.stride[0] == 1 &&
+                           frame.stride[1] == 1 && frame.padding[0] == 0 && frame.padding[1] == 0;
+    if (is_nothing) { /* an adaptive one, of images that have its size */
+        const struct value same = *import_value(m, x);
+        return import_bind(m, node, 0, &same);
+    }
+    rc = import_layer(m, is_max ? "max_pool" : "avg_pool", "",
+                      json_pack("{s:o, s:o, s:o}", "kernel", pair(frame.kernel), "stride",
+                                pair(frame.stride), "padding", pair(frame.padding)),
+                      x, &made);
+    if (rc < 0) {
+        return rc;
+    }
+    made.dim[2] = window_size(&frame, 0, made.dim[2], &rest);
+    made.dim[3] = window_size(&frame, 1, made.dim[3], &rest);
+    return import_bind(m, node, 0, &made);
+}
+
+/* ---- channels in a row ---- */
+
+enum { JOIN_MAX = 8 };
+
+/* The longest row before that this one begins with: of DenseNet's, all but the last. */
+static const struct row_before *begins_with(const struct importer *m, const int *of, int n)
+{
+    const struct row_before *best = NULL;
+    for (size_t i = 0; i < m->n_rows; i++) {
+        const struct row_before *row = &m->rows[i];
+        if (row->n <= n && (best == NULL || row->n > best->n) &&
+            memcmp(row->of, of, sizeof(of[0]) * (size_t)row->n) == 0) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+static int keep_row(struct importer *m, const int *of, int n, int value)
+{
+    void *grown = ms_grow(m->rows, m->n_rows, 1, sizeof(*m->rows), &m->rows_room);
+    if (grown == NULL) {
+        return import_fail_memory(m);
+    }
+    m->rows = grown;
+    struct row_before *row = &m->rows[m->n_rows++];
+    *row = (struct row_before){.value = value, .n = n};
+    memcpy(row->of, of, sizeof(of[0]) * (size_t)n);
+    return MS_OK;
+}
+
+static int64_t channels_of(const struct importer *m, const int *of, int n)
+{
+    int64_t channels = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t more = import_value(m, of[i])->dim[1];
+        channels = more < 0 || channels < 0 ? SIZE_UNKNOWN : channels + more;
+    }
+    return channels;
+}
+
+/* Eight at a time; the first of the next eight is what they made. */
+static int join_all(struct importer *m, const int *of, int n, struct value *ret)
+{
+    int parts[INTS_MAX];
+    const struct row_before *row = begins_with(m, of, n);
+    int n_parts = 0;
+    int taken = 0;
+    if (row != NULL) {
+        parts[n_parts++] = row->value;
+        taken = row->n;
+    }
+    memcpy(parts + n_parts, of + taken, sizeof(of[0]) * (size_t)(n - taken));
+    n_parts += n - taken;
+    *ret = *import_value(m, parts[0]);
+    while (n_parts > 1) {
+        const int now = n_parts < JOIN_MAX ? n_parts : JOIN_MAX;
+        const int64_t channels = channels_of(m, parts, now);
+        int rc = import_join(m, "concat", parts, now, ret);
+        if (rc < 0) {
+            return rc;
+        }
+        ret->dim[1] = channels;
+        if (n_parts > now) {
+            char own[32];
+            snprintf(own, sizeof(own), "\t%zu", m->n_values); /* no name that a file can have */
+            rc = import_keep(m, own, ret);
+            if (rc < 0) {
+                return rc;
+            }
+            parts[now - 1] = rc;
+        }
+        memmove(parts, parts + now - 1, sizeof(parts[0]) * (size_t)(n_parts - now + 1));
+        n_parts -= now - 1;
+    }
+    return MS_OK;
+}
+
+static int import_concat(struct importer *m, const MsOnnx__Node *node)
+{
+    int of[INTS_MAX];
+    int64_t axis = 0;
+    struct value made;
+    const int n = (int)node->n_input;
+    int first = import_input(m, node, 0);
+    int rc = first < NO_VALUE ? first : attribute_int(m, node, "axis", 0, &axis);
+    if (rc == MS_OK && first >= 0 && import_value(m, first)->kind == VALUE_INTS) {
+        return import_concat_ints(m, node);
+    }
+    if (rc == MS_OK && n > INTS_MAX) {
+        rc = import_fail(m, "%d inputs; at most %d are put in a row", n, INTS_MAX);
+    }
+    for (int i = 0; i < n && rc == MS_OK; i++) {
+        of[i] = import_input(m, node, (size_t)i);
+        if (of[i] == NO_VALUE || (of[i] >= 0 && import_value(m, of[i])->kind != VALUE_LAYER)) {
+            return import_fail(m, "input %d is nothing that is made of the data", i + 1);
+        }
+        rc = of[i] < 0 ? of[i] : import_make(m, of[i]);
+        if (rc == MS_OK && (import_value(m, of[i])->is_rows ||
+                            import_value(m, of[i])->n_dims != import_value(m, of[0])->n_dims)) {
+            rc = import_fail(m, "its inputs have different dimensions");
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (axis != 1 && axis + import_value(m, of[0])->n_dims != 1) {
+        return import_fail(m, "axis %lld: channels, or the values of rows, are put in a row",
+                           (long long)axis);
+    }
+    rc = join_all(m, of, n, &made);
+    rc = rc < 0 ? rc : import_bind(m, node, 0, &made);
+    return rc < 0 || n > INTS_MAX ? rc : keep_row(m, of, n, (int)m->n_values - 1);
+}
+
+/* ---- the rest ---- */
+
+/* What is dropped in training: of a model that was exported for evaluation, too. */
+static int import_dropout(struct importer *m, const MsOnnx__Node *node)
+{
+    double rate = 0.5;
+    struct value made;
+    int x = import_input(m, node, 0);
+    int ratio = import_input(m, node, 1);
+    int rc = x < NO_VALUE ? x : ratio < NO_VALUE ? ratio : MS_OK;
+    rc = rc < 0 ? rc : attribute_real(m, node, "ratio", 0.5, &rate);
+    rc = rc < 0 || ratio == NO_VALUE ? rc : import_number(m, ratio, &rate);
+    if (rc == MS_OK && (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER)) {
+        rc = import_fail(m, "its input is nothing that is made of the data");
+    }
+    if (rc == MS_OK && !(rate >= 0 && rate <= 0.9999)) {
+        rc = import_fail(m, "its ratio %g is not from 0 to 0.9999", rate);
+    }
+    rc = rc < 0 ? rc : import_make(m, x);
+    if (rc < 0) {
+        return rc;
+    }
+    made = *import_value(m, x);
+    rc = rate == 0 ? MS_OK
+                   : import_layer(m, "dropout", "", json_pack("{s:f}", "rate", rate), x, &made);
+    return rc < 0 ? rc : import_bind(m, node, 0, &made);
+}
+
+/* Of an initializer: a parameter of its own (file.c). */
+static int import_identity(struct importer *m, const MsOnnx__Node *node)
+{
+    if (onnx_find(m->file, node->output[0]) != NULL) {
+        return MS_OK;
+    }
+    int x = import_input(m, node, 0);
+    if (x < 0) {
+        return x < NO_VALUE ? x : import_fail(m, "it has no input");
+    }
+    const struct value same = *import_value(m, x);
+    if (same.kind != VALUE_LAYER) {
+        return import_bind(m, node, 0, &same);
+    }
+    int rc = import_make(m, x);
+    const struct value made = *import_value(m, x);
+    return rc < 0 ? rc : import_bind(m, node, 0, &made);
+}
+
+const struct node_op layer_ops[] = {
+    {"Conv", 2, import_conv, 0},
+    {"Gemm", 2, import_gemm, 0},
+    {"MatMul", 2, import_matmul, 0},
+    {"Transpose", 1, import_transpose, 0},
+    {"BatchNormalization", 5, import_batch_norm, 0},
+    {"MaxPool", 1, import_pool, 0},
+    {"AveragePool", 1, import_pool, 0},
+    {"Concat", 1, import_concat, 0},
+    {"Dropout", 1, import_dropout, 0},
+    {"Identity", 1, import_identity, 0},
+    {NULL, 0, NULL, 0},
+};

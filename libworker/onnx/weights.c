@@ -1,0 +1,223 @@
+/* weights.c - the values of a tensor: in the file, or in one that lies beside it */
+#include "libworker/onnx/file.h"
+
+#include "libworker/data/path.h"
+#include "libworker/data/source.h"
+#include "proto/limits.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "raw_data are little endian; this reader copies bytes as they are"
+#endif
+
+enum { LOCATION_EXTERNAL = 1 };
+
+/* ---- small ones, as numbers ---- */
+
+static int64_t raw_number(const uint8_t *at, int type, double *ret_real)
+{
+    float f = 0;
+    double d = 0;
+    int32_t i32 = 0;
+    int64_t i64 = 0;
+    switch (type) {
+    case ONNX_FLOAT:
+        memcpy(&f, at, sizeof(f));
+        *ret_real = (double)f;
+        return 0;
+    case ONNX_DOUBLE:
+        memcpy(&d, at, sizeof(d));
+        *ret_real = d;
+        return 0;
+    case ONNX_INT32:
+        memcpy(&i32, at, sizeof(i32));
+        return i32;
+    case ONNX_INT64:
+        memcpy(&i64, at, sizeof(i64));
+        return i64;
+    default:
+        return *at != 0;
+    }
+}
+
+static size_t type_bytes(int type)
+{
+    return type == ONNX_FLOAT || type == ONNX_INT32    ? 4
+           : type == ONNX_DOUBLE || type == ONNX_INT64 ? 8
+           : type == ONNX_BOOL                         ? 1
+                                                       : 0;
+}
+
+/* Element i of the lists that a tensor may have instead of raw_data. */
+static int64_t listed_number(const MsOnnx__Tensor *tensor, size_t i, double *ret_real)
+{
+    *ret_real = i < tensor->n_float_data ? (double)tensor->float_data[i] : 0;
+    return tensor->data_type == ONNX_INT64 && i < tensor->n_int64_data   ? tensor->int64_data[i]
+           : tensor->data_type != ONNX_INT64 && i < tensor->n_int32_data ? tensor->int32_data[i]
+                                                                         : 0;
+}
+
+int onnx_numbers(const MsOnnx__Tensor *tensor, double *reals, int64_t *ints, int n)
+{
+    const int is_real = tensor->data_type == ONNX_FLOAT || tensor->data_type == ONNX_DOUBLE;
+    const size_t bytes = type_bytes(tensor->data_type);
+    int64_t count = 1;
+    for (size_t i = 0; i < tensor->n_dims && count <= n; i++) {
+        const int64_t dim = tensor->dims[i];
+        count = dim < 0 || dim > n ? n + 1 : count * dim;
+    }
+    const size_t n_listed = tensor->data_type == ONNX_FLOAT   ? tensor->n_float_data
+                            : tensor->data_type == ONNX_INT64 ? tensor->n_int64_data
+                                                              : tensor->n_int32_data;
+    const int is_raw = tensor->raw_data.len > 0;
+    if (count > n || bytes == 0 || is_real != (reals != NULL) ||
+        (is_raw ? tensor->raw_data.len != (size_t)count * bytes : n_listed != (size_t)count)) {
+        return -1;
+    }
+    for (int i = 0; i < (int)count; i++) {
+        double real = 0;
+        const int64_t whole =
+            is_raw ? raw_number(tensor->raw_data.data + (size_t)i * bytes, tensor->data_type, &real)
+                   : listed_number(tensor, (size_t)i, &real);
+        if (reals != NULL) {
+            reals[i] = real;
+        } else {
+            ints[i] = whole;
+        }
+    }
+    return (int)count;
+}
+
+/* ---- in another file ---- */
+
+struct place {
+    const char *location;
+    uint64_t offset, length;
+    int has_length;
+};
+
+static int fail_tensor(const struct onnx_file *file, const struct onnx_tensor *tensor,
+                       const char *why, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_INVALID, "%.140s: tensor %.80s: %s", file->path, tensor->name, why);
+}
+
+static int read_whole(const char *text, uint64_t *ret)
+{
+    char *end = NULL;
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *ret <= INT64_MAX;
+}
+
+static int read_place(const struct onnx_file *file, const struct onnx_tensor *tensor,
+                      struct place *ret, struct ms_err *err)
+{
+    const MsOnnx__Tensor *model = file->model->graph->initializer[tensor->index];
+    int is_legal = 1;
+    *ret = (struct place){.location = NULL};
+    for (size_t i = 0; i < model->n_external_data; i++) {
+        const MsOnnx__Entry *entry = model->external_data[i];
+        if (strcmp(entry->key, "location") == 0) {
+            ret->location = entry->value;
+        } else if (strcmp(entry->key, "offset") == 0) {
+            is_legal &= read_whole(entry->value, &ret->offset);
+        } else if (strcmp(entry->key, "length") == 0) {
+            is_legal &= read_whole(entry->value, &ret->length);
+            ret->has_length = 1;
+        }
+    }
+    if (ret->location == NULL || !is_legal) {
+        return fail_tensor(file, tensor, "its external_data say no place; the file is damaged",
+                           err);
+    }
+    /* a name alone: nothing that a file says leads out of its folder */
+    if (ret->location[0] == '\0' || ret->location[0] == '.' || strchr(ret->location, '/') != NULL ||
+        strlen(ret->location) > NAME_MAX) {
+        return fail_tensor(file, tensor,
+                           "its values lie in a file that is not beside the model by its name "
+                           "alone; such a file is not opened: save the model again with its data "
+                           "beside it",
+                           err);
+    }
+    return MS_OK;
+}
+
+/* A regular file of that name beside the model, and no link to one elsewhere. */
+static int open_beside(const struct onnx_file *file, const struct onnx_tensor *tensor,
+                       const char *location, int *ret_fd, char path[PATH_MAX], struct ms_err *err)
+{
+    struct stat named;
+    struct stat opened;
+    const char *slash = strrchr(file->path, '/');
+    const int head = slash != NULL ? (int)(slash - file->path) + 1 : 0;
+    if (snprintf(path, PATH_MAX, "%.*s%s", head, file->path, location) >= PATH_MAX) {
+        return fail_tensor(file, tensor, "the path of its values is too long", err);
+    }
+    int rc = data_file_open(path, ret_fd, err);
+    if (rc == MS_OK && (lstat(path, &named) != 0 || fstat(*ret_fd, &opened) != 0 ||
+                        named.st_ino != opened.st_ino || named.st_dev != opened.st_dev)) {
+        close(*ret_fd);
+        return fail_tensor(file, tensor,
+                           "the file with its values is a link; copy it beside the model", err);
+    }
+    return rc;
+}
+
+static int read_beside(const struct onnx_file *file, const struct onnx_tensor *tensor, float *dst,
+                       size_t bytes, struct ms_err *err)
+{
+    char path[PATH_MAX];
+    struct place place;
+    struct stat st;
+    int fd = -1;
+    int rc = read_place(file, tensor, &place, err);
+    if (rc == MS_OK && place.has_length && place.length != bytes) {
+        rc = fail_tensor(file, tensor, "its external_data have another length than its shape", err);
+    }
+    rc = rc < 0 ? rc : open_beside(file, tensor, place.location, &fd, path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < bytes ||
+        place.offset > (uint64_t)st.st_size - bytes) {
+        rc = fail_tensor(file, tensor, "the file with its values is too short", err);
+    }
+    rc = rc < 0 ? rc : source_pread(fd, dst, bytes, (int64_t)place.offset, path, err);
+    close(fd);
+    return rc;
+}
+
+/* ---- any ---- */
+
+int onnx_read(const struct onnx_file *file, const struct onnx_tensor *tensor, float *dst,
+              size_t count, struct ms_err *err)
+{
+    const MsOnnx__Tensor *model = file->model->graph->initializer[tensor->index];
+    const struct onnx_raw *raw = &file->raw[tensor->index];
+    const size_t bytes = count * sizeof(*dst);
+    if (model->data_type != ONNX_FLOAT) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.140s: tensor %.80s is %s, the network wants FLOAT; export the model in "
+                       "float32",
+                       file->path, tensor->name, tensor->type);
+    }
+    if (model->data_location == LOCATION_EXTERNAL) {
+        return read_beside(file, tensor, dst, bytes, err);
+    }
+    if (raw->size == 0 && model->n_float_data == count) {
+        memcpy(dst, model->float_data, bytes);
+        return MS_OK;
+    }
+    return raw->size != bytes
+               ? fail_tensor(file, tensor, "its shape and its data disagree; the file is damaged",
+                             err)
+               : source_pread(file->fd, dst, bytes, (int64_t)raw->offset, file->path, err);
+}

@@ -1,0 +1,512 @@
+/* test_onnx.c - models of PyTorch's exporters as networks: what they make is what PyTorch makes of
+ * the same batch (tests/golden/onnx/make.py) */
+#include "libworker/network/network.h"
+#include "libworker/onnx/onnx.h"
+#include "tests/ref_graph.h"
+#include "tests/test.h"
+
+#include <math.h>
+
+static const char *golden(const char *name)
+{
+    static char path[1024];
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    snprintf(path, sizeof(path), "%s/tests/golden/onnx/%s", root != NULL ? root : ".", name);
+    return path;
+}
+
+static struct onnx_file *opened(const char *name)
+{
+    struct onnx_file *file = NULL;
+    ck_ms_ok(onnx_open(golden(name), &file, err));
+    return file;
+}
+
+/* As text; the caller frees it. */
+static char *document_of(const struct onnx_file *file)
+{
+    json_t *document = NULL;
+    ck_ms_ok(onnx_network(file, &document, err));
+    char *text = json_dumps(document, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    json_decref(document);
+    return text;
+}
+
+static char *document_named(const char *name)
+{
+    struct onnx_file *file = opened(name);
+    char *text = document_of(file);
+    onnx_close(file);
+    return text;
+}
+
+static struct graph *graph_of(const struct onnx_file *file, const struct network_input *input)
+{
+    struct network *network = NULL;
+    struct graph *graph = NULL;
+    char *text = document_of(file);
+    ck_ms_ok(network_parse(text, strlen(text), "model.onnx", "net", &network, err));
+    ck_ms_ok(network_build(network, input, NETWORK_LOSS_SOFTMAX_CE, &graph, err));
+    network_destroy(network);
+    free(text);
+    return graph;
+}
+
+/* ---- what PyTorch made of it ---- */
+
+struct sample {
+    struct network_input input;
+    int is_training;
+    json_t *root, *logits;
+};
+
+static struct sample sample_of(const char *name)
+{
+    struct sample ret = {.root = json_load_file(golden("logits.json"), 0, NULL)};
+    const json_t *of = json_object_get(ret.root, name);
+    ck_assert_msg(of != NULL, "no logits of %s", name);
+    int64_t dim[4] = {0, 0, 1, 1};
+    const json_t *shape = json_object_get(of, "input");
+    for (size_t i = 0; i < json_array_size(shape); i++) {
+        dim[i] = json_integer_value(json_array_get(shape, i));
+    }
+    ret.logits = json_object_get(of, "logits");
+    ret.is_training = json_is_true(json_object_get(of, "is_training"));
+    ret.input = (struct network_input){
+        dim[0], dim[1], dim[2], dim[3], (int64_t)json_array_size(ret.logits) / dim[0], 0};
+    return ret;
+}
+
+static void set_batch(struct ref_graph *run, const struct graph *graph)
+{
+    const int data = graph_data_index(graph);
+    const int64_t n = shape_count(&graph_tensor(graph, data)->shape);
+    float *values = malloc((size_t)n * sizeof(*values));
+    for (int64_t i = 0; i < n; i++) {
+        values[i] = (float)sin(0.37 * (double)i);
+    }
+    ref_graph_set(run, data, values);
+    free(values);
+}
+
+static void set_weights(struct ref_graph *run, const struct graph *graph,
+                        const struct onnx_file *file)
+{
+    for (int i = 0; i < graph_n_stored(graph); i++) {
+        const int index = graph_stored_at(graph, i);
+        const struct tensor *tensor = graph_tensor(graph, index);
+        const struct onnx_tensor *from = onnx_find(file, tensor->name);
+        const size_t count = (size_t)shape_count(&tensor->shape);
+        float *values = malloc(count * sizeof(*values));
+        ck_assert_msg(from != NULL, "no %s", tensor->name);
+        ck_assert_int_eq(from->n_dims, tensor->shape.n_dims);
+        ck_ms_ok(onnx_read(file, from, values, count, err));
+        ref_graph_set(run, index, values);
+        free(values);
+    }
+}
+
+static const char *const models[] = {
+    "net-torchscript-train", "net-torchscript-eval-13", "net-torchscript-static",
+    "net-torchscript-sizes", "net-dynamo-train",        "net-dynamo-eval-20",
+    "net-dynamo-static",     "net-dynamo-external",     "rows-torchscript",
+    "rows-dynamo",           "rows-dynamo-optimized",   "dense-torchscript",
+    "functional-dynamo",
+};
+
+START_TEST(a_model_makes_of_a_batch_what_pytorch_makes)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "%s.onnx", models[_i]);
+    struct sample sample = sample_of(models[_i]);
+    struct onnx_file *file = opened(name);
+    struct graph *graph = graph_of(file, &sample.input);
+    struct ref_graph *run = ref_graph_create(graph);
+    set_batch(run, graph);
+    set_weights(run, graph, file);
+
+    if (sample.is_training) {
+        ref_graph_run_forward(run);
+    } else {
+        ref_graph_evaluate(run);
+    }
+
+    const double *made = ref_graph_values(run, graph_output(graph));
+    for (size_t i = 0; i < json_array_size(sample.logits); i++) {
+        const double want = json_real_value(json_array_get(sample.logits, i));
+        ck_assert_msg(fabs(made[i] - want) < 2e-5 * (1 + fabs(want)), "%s[%zu]: %.9g, not %.9g",
+                      models[_i], i, made[i], want);
+    }
+    ref_graph_destroy(run);
+    graph_destroy(graph);
+    onnx_close(file);
+    json_decref(sample.root);
+}
+END_TEST
+
+/* ---- names ---- */
+
+/* Those of net.state_dict(), without num_batches_tracked. */
+static const char *const net_names[] = {
+    "stem.0.weight",       "stem.1.weight",      "stem.1.bias",       "depthwise.weight",
+    "depthwise.bias",      "dilated.weight",     "norm.weight",       "norm.bias",
+    "inner.weight",        "inner.bias",         "fc.weight",         "fc.bias",
+    "stem.1.running_mean", "stem.1.running_var", "norm.running_mean", "norm.running_var",
+};
+
+START_TEST(parameters_have_the_names_of_the_module)
+{
+    static const char *const of[] = {"net-torchscript-train", "net-torchscript-eval-13",
+                                     "net-dynamo-train", "net-dynamo-external"};
+    char name[64];
+    snprintf(name, sizeof(name), "%s.onnx", of[_i]);
+    struct sample sample = sample_of(of[_i]);
+    struct onnx_file *file = opened(name);
+    struct graph *graph = graph_of(file, &sample.input);
+
+    ck_assert_int_eq(graph_n_stored(graph), (int)MS_ARRAY_SIZE(net_names));
+    for (size_t i = 0; i < MS_ARRAY_SIZE(net_names); i++) {
+        ck_assert_msg(graph_find(graph, net_names[i]) >= 0, "no %s", net_names[i]);
+    }
+    graph_destroy(graph);
+    onnx_close(file);
+    json_decref(sample.root);
+}
+END_TEST
+
+START_TEST(the_list_is_what_a_person_would_write)
+{
+    char *text = document_named("functional-dynamo.onnx");
+    ck_assert_str_eq(
+        strstr(text, "\"layers\""),
+        "\"layers\":[{\"conv2d\":{\"bias\":\"fan_in\",\"dilation\":[1,1],\"groups\":1,"
+        "\"kernel\":[3,3],\"out\":4,\"padding\":[1,1],\"parameters\":{\"bias\":\"shift\","
+        "\"weight\":\"kernel\"},\"stride\":[1,1]}},{\"relu\":{}},{\"avg_pool\":{\"kernel\":[2,2],"
+        "\"padding\":[0,0],\"stride\":[2,2]}},{\"flatten\":{}},{\"dense\":{\"bias\":\"none\","
+        "\"out\":3,\"parameters\":{\"weight\":\"out\"}}}],\"summary\":\"ONNX, opset 18, of pytorch "
+        "2.15.0+cu132\"}");
+    free(text);
+
+    text = document_named("net-torchscript-train.onnx"); /* epsilon, momentum: PyTorch's 0.2 */
+    ck_assert_ptr_nonnull(strstr(text, "\"input\":{\"channels\":3,\"height\":20,\"width\":16}"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "{\"batch_norm\":{\"epsilon\":0.001,\"momentum\":0.80000000000000004,\"name\":"
+                     "\"norm\",\"parameters\":\"torch\"}},{\"hard_swish\":{}}"));
+    free(text);
+    text = document_named("net-torchscript-sizes.onnx");
+    ck_assert_ptr_nonnull(strstr(text, "\"input\":{\"channels\":3},"));
+    free(text);
+}
+END_TEST
+
+/* Each row of DenseNet's block is the one before it and one more. */
+START_TEST(rows_that_begin_alike_are_made_once)
+{
+    char *text = document_named("dense-torchscript.onnx");
+    ck_assert_ptr_nonnull(strstr(text, "{\"concat\":{\"from\":[\"concat7\",\"relu8\"]}}"));
+    free(text);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static const struct {
+    const char *name, *words;
+} refused[] = {
+    {"gated-torchscript.onnx",
+     "gated-torchscript.onnx: node /Mul (Mul, opset 17): its inputs have two shapes: channels "
+     "cannot be scaled, as squeeze-and-excitation does, yet"},
+    {"upwards-torchscript.onnx",
+     "node /up/ConvTranspose (ConvTranspose, opset 17): there is no transposed convolution yet"},
+    {"net-torchscript-folded.onnx",
+     "(Conv, opset 17): the exporter has put a batch norm into this convolution, so that it can no "
+     "longer be trained: export with optimize=False"},
+    {"net-dynamo-optimized.onnx",
+     "(Conv, opset 18): the exporter has put a batch norm into this convolution"},
+};
+
+START_TEST(what_cannot_be_kept_is_refused_with_its_node)
+{
+    json_t *document = NULL;
+    struct onnx_file *file = opened(refused[_i].name);
+    ck_ms_fails(onnx_network(file, &document, err), MS_E_INVALID, refused[_i].words);
+    ck_assert_ptr_null(document);
+    onnx_close(file);
+}
+END_TEST
+
+/* ---- models made here, byte by byte ---- */
+
+struct bytes {
+    uint8_t at[8192];
+    size_t n;
+};
+
+static void put_varint(struct bytes *b, uint64_t value)
+{
+    do {
+        b->at[b->n++] = (uint8_t)((value & 0x7F) | (value > 0x7F ? 0x80 : 0));
+        value >>= 7;
+    } while (value > 0);
+}
+
+static void put_number(struct bytes *b, unsigned field, uint64_t value)
+{
+    put_varint(b, field << 3);
+    put_varint(b, value);
+}
+
+static void put_bytes(struct bytes *b, unsigned field, const void *src, size_t n)
+{
+    put_varint(b, field << 3 | 2);
+    put_varint(b, n);
+    memcpy(b->at + b->n, src, n);
+    b->n += n;
+}
+
+static void put_text(struct bytes *b, unsigned field, const char *text)
+{
+    put_bytes(b, field, text, strlen(text));
+}
+
+static void put_message(struct bytes *b, unsigned field, const struct bytes *message)
+{
+    put_bytes(b, field, message->at, message->n);
+}
+
+/* x (n, 4) -> Gemm(w (2, 4), without a bias) -> y; what follows may be something else. */
+struct model {
+    const char *op;
+    const char *weight; /* its name */
+    int64_t opset;
+    uint64_t dims[2];
+    const char *location; /* of external data; NULL: raw_data of n_raw bytes */
+    size_t n_raw;
+    int n_outputs;
+};
+
+static const struct model fine = {"Gemm", "w", 17, {2, 4}, NULL, 32, 1};
+
+static void put_value(struct bytes *graph, unsigned field, const char *name)
+{
+    struct bytes info = {.n = 0};
+    struct bytes type = {.n = 0};
+    struct bytes tensor = {.n = 0};
+    struct bytes shape = {.n = 0};
+    struct bytes batch = {.n = 0};
+    struct bytes four = {.n = 0};
+    put_text(&batch, 2, "batch");
+    put_number(&four, 1, 4);
+    put_message(&shape, 1, &batch);
+    put_message(&shape, 1, &four);
+    put_number(&tensor, 1, 1);
+    put_message(&tensor, 2, &shape);
+    put_message(&type, 1, &tensor);
+    put_text(&info, 1, name);
+    put_message(&info, 2, &type);
+    put_message(graph, field, &info);
+}
+
+static void put_tensor(struct bytes *graph, const struct model *model)
+{
+    static const uint8_t raw[64] = {0};
+    struct bytes tensor = {.n = 0};
+    put_number(&tensor, 1, model->dims[0]);
+    put_number(&tensor, 1, model->dims[1]);
+    put_number(&tensor, 2, 1);
+    put_text(&tensor, 8, model->weight);
+    if (model->location != NULL) {
+        struct bytes entry = {.n = 0};
+        put_text(&entry, 1, "location");
+        put_text(&entry, 2, model->location);
+        put_message(&tensor, 13, &entry);
+        put_number(&tensor, 14, 1);
+    } else {
+        put_bytes(&tensor, 9, raw, model->n_raw);
+    }
+    put_message(graph, 5, &tensor);
+}
+
+static void put_model(struct bytes *ret, const struct model *model)
+{
+    struct bytes graph = {.n = 0};
+    struct bytes node = {.n = 0};
+    struct bytes attribute = {.n = 0};
+    struct bytes opset = {.n = 0};
+    put_text(&node, 1, "x");
+    put_text(&node, 1, model->weight);
+    put_text(&node, 2, "y");
+    put_text(&node, 4, model->op);
+    put_text(&attribute, 1, "transB");
+    put_number(&attribute, 3, 1);
+    put_number(&attribute, 20, 2);
+    put_message(&node, 5, &attribute);
+    put_message(&graph, 1, &node);
+    put_tensor(&graph, model);
+    put_value(&graph, 11, "x");
+    for (int i = 0; i < model->n_outputs; i++) {
+        put_value(&graph, 12, "y");
+    }
+    put_number(&opset, 2, (uint64_t)model->opset);
+    ret->n = 0;
+    put_message(ret, 7, &graph);
+    put_message(ret, 8, &opset);
+}
+
+static const char *dir;
+
+static const char *written(const struct model *model)
+{
+    static char path[256];
+    static struct bytes bytes;
+    put_model(&bytes, model);
+    snprintf(path, sizeof(path), "%s/m.onnx", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_uint_eq(fwrite(bytes.at, 1, bytes.n, file), bytes.n);
+    fclose(file);
+    return path;
+}
+
+static void setup(void)
+{
+    dir = test_dir_make();
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+START_TEST(a_model_of_one_layer_is_read)
+{
+    struct onnx_file *file = NULL;
+    ck_ms_ok(onnx_open(written(&fine), &file, err));
+    char *text = document_of(file);
+    ck_assert_ptr_nonnull(
+        strstr(text, "[{\"flatten\":{}},{\"dense\":{\"bias\":\"none\",\"out\":2,\"parameters\":"
+                     "{\"weight\":\"w\"}}}]"));
+    free(text);
+    onnx_close(file);
+}
+END_TEST
+
+static const struct {
+    struct model model;
+    const char *words;
+} wrong[] = {
+    {{"Gemm", "w", 7, {2, 4}, NULL, 32, 1}, "m.onnx: opset 7; those from 11 to 23 are read"},
+    {{"Gemm", "a name", 17, {2, 4}, NULL, 32, 1}, "a parameter is called a name: names have"},
+    {{"Gemm", "w\n", 17, {2, 4}, NULL, 32, 1}, "a node has a name that is no text"},
+    {{"Gemm", "w", 17, {2, UINT64_C(1) << 62}, NULL, 32, 1}, "a shape that is none"},
+    {{"Gemm", "w", 17, {2, (uint64_t)-4}, NULL, 32, 1}, "a shape that is none"},
+    {{"Gemm", "w", 17, {2, 4}, NULL, 32, 2}, "the graph has 2 outputs, and a network here has one"},
+    {{"Gemm", "w", 17, {2, 4}, NULL, 32, 0}, "the graph has 0 outputs"},
+    {{"Softmax", "w", 17, {2, 4}, NULL, 32, 1},
+     "node y (Softmax, opset 17): the loss has it: let the model end in what goes into it"},
+    {{"Einsum", "w", 17, {2, 4}, NULL, 32, 1}, "this op is not known; docs/networks.md lists"},
+    {{"Mul", "w", 17, {2, 4}, NULL, 32, 1}, "it calculates with a tensor (w) that is no number"},
+    {{"Conv", "w", 17, {2, 4}, NULL, 32, 1}, "it reads images (n, channels, height, width)"},
+};
+
+START_TEST(a_model_that_is_none_is_refused)
+{
+    struct onnx_file *file = NULL;
+    json_t *document = NULL;
+    struct ms_err why = {0, ""};
+    int rc = onnx_open(written(&wrong[_i].model), &file, &why);
+    rc = rc < 0 ? rc : onnx_network(file, &document, &why);
+    ck_assert_int_eq(rc, MS_E_INVALID);
+    ck_assert_msg(strstr(why.text, wrong[_i].words) != NULL, "%s", why.text);
+    onnx_close(file);
+}
+END_TEST
+
+/* Nothing that a file says leads out of its folder. */
+START_TEST(values_elsewhere_are_not_followed)
+{
+    static const char *const locations[] = {"/etc/passwd", "../m.onnx", "sub/w", ".", ""};
+    struct onnx_file *file = NULL;
+    float values[8];
+    struct model model = fine;
+    model.location = locations[_i];
+    ck_ms_ok(onnx_open(written(&model), &file, err));
+    ck_ms_fails(onnx_read(file, onnx_find(file, "w"), values, 8, err), MS_E_INVALID,
+                "tensor w: its values lie in a file that is not beside the model");
+    onnx_close(file);
+}
+END_TEST
+
+START_TEST(values_behind_a_link_are_not_followed)
+{
+    struct onnx_file *file = NULL;
+    float values[8];
+    char path[256];
+    struct model model = fine;
+    model.location = "w.data";
+    ck_ms_ok(onnx_open(written(&model), &file, err));
+    const struct onnx_tensor *tensor = onnx_find(file, "w");
+    ck_ms_fails(onnx_read(file, tensor, values, 8, err), MS_E_NOT_FOUND, "w.data cannot be opened");
+    snprintf(path, sizeof(path), "%s/w.data", dir);
+    ck_assert_int_eq(symlink("/proc/self/exe", path), 0);
+    ck_ms_fails(onnx_read(file, tensor, values, 8, err), MS_E_INVALID,
+                "the file with its values is a link");
+    ck_assert_int_eq(unlink(path), 0);
+    FILE *data = fopen(path, "w");
+    ck_assert_uint_eq(fwrite("1234567890123456789012345678901", 1, 31, data), 31);
+    fclose(data);
+    ck_ms_fails(onnx_read(file, tensor, values, 8, err), MS_E_INVALID, "is too short");
+    onnx_close(file);
+}
+END_TEST
+
+START_TEST(a_tensor_whose_data_end_early_is_refused)
+{
+    struct onnx_file *file = NULL;
+    float values[8];
+    struct model model = fine;
+    model.n_raw = 28;
+    ck_ms_ok(onnx_open(written(&model), &file, err));
+    ck_ms_fails(onnx_read(file, onnx_find(file, "w"), values, 8, err), MS_E_INVALID,
+                "its shape and its data disagree");
+    onnx_close(file);
+}
+END_TEST
+
+/* Cut anywhere, it is refused or has a graph; never read past its end. */
+START_TEST(a_file_that_is_cut_is_refused)
+{
+    static struct bytes bytes;
+    char path[256];
+    snprintf(path, sizeof(path), "%s/cut.onnx", dir);
+    put_model(&bytes, &fine);
+    for (size_t n = 0; n < bytes.n; n++) {
+        struct onnx_file *file = NULL;
+        FILE *out = fopen(path, "w");
+        ck_assert_uint_eq(fwrite(bytes.at, 1, n, out), n);
+        fclose(out);
+        ck_assert_int_eq(onnx_open(path, &file, NULL), MS_E_INVALID);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("onnx");
+    TCase *t = tcase_create("models");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, a_model_makes_of_a_batch_what_pytorch_makes, 0,
+                        (int)MS_ARRAY_SIZE(models));
+    tcase_add_loop_test(t, parameters_have_the_names_of_the_module, 0, 4);
+    tcase_add_test(t, the_list_is_what_a_person_would_write);
+    tcase_add_test(t, rows_that_begin_alike_are_made_once);
+    tcase_add_loop_test(t, what_cannot_be_kept_is_refused_with_its_node, 0,
+                        (int)MS_ARRAY_SIZE(refused));
+    tcase_add_test(t, a_model_of_one_layer_is_read);
+    tcase_add_loop_test(t, a_model_that_is_none_is_refused, 0, (int)MS_ARRAY_SIZE(wrong));
+    tcase_add_loop_test(t, values_elsewhere_are_not_followed, 0, 5);
+    tcase_add_test(t, values_behind_a_link_are_not_followed);
+    tcase_add_test(t, a_tensor_whose_data_end_early_is_refused);
+    tcase_add_test(t, a_file_that_is_cut_is_refused);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}
