@@ -338,11 +338,15 @@ static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e
     value.dense = NULL;
     value.expr = expr;
     int rc = import_bind(m, node, 0, &value);
-    if (rc == MS_OK && e.base == NO_VALUE) {
-        return e.fn != FN_ADD && has_two
-                   ? import_fail(m, "layers can be added, and put in a row, and nothing else yet")
-                   : import_make(m, (int)m->n_values - 1);
+    if (rc < 0 || e.base != NO_VALUE) {
+        return rc;
     }
+    if (has_two && e.fn != FN_ADD) {
+        return import_fail(m, "layers can be added, and put in a row, and nothing else yet");
+    }
+    const int made = (int)m->n_values - 1;
+    rc = import_make(m, made);
+    import_value(m, made)->expr = NO_VALUE; /* what reads it is a function of it */
     return rc;
 }
 

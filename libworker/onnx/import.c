@@ -510,7 +510,7 @@ static int import_node(struct importer *m, const MsOnnx__Node *node)
     if (op == NULL) {
         return fail_unknown(m, node);
     }
-    if (node->n_input < (size_t)op->n_in || node->n_output == 0) {
+    if (node->n_input < (size_t)op->n_in || node->n_output == 0 || node->output[0][0] == '\0') {
         return import_fail(m, "it has %zu inputs and %zu outputs; the file is damaged",
                            node->n_input, node->n_output);
     }

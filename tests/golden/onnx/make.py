@@ -39,7 +39,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         x = self.stem(x)
-        x = f.hardswish(self.norm(self.dilated(f.silu(self.depthwise(x)) + x)))
+        x = f.hardswish(self.norm(self.dilated(f.silu(f.silu(self.depthwise(x)) + x))))
         y = self.inner(x)
         x = torch.cat([y * 0.5 * (1.0 + torch.erf(y / math.sqrt(2.0))) + x, x * torch.sigmoid(x), f.gelu(y, approximate="tanh"), torch.tanh(y)], 1)
         x = f.gelu(self.pool(x))
