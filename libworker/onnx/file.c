@@ -49,7 +49,9 @@ static void *budget_alloc(void *data, size_t size)
         return NULL;
     }
     file->budget -= size;
-    return malloc(size);
+    void *ret = malloc(size);
+    file->has_no_memory |= ret == NULL && size > 0;
+    return ret;
 }
 
 static void budget_free(void *data, void *pointer)
@@ -64,7 +66,9 @@ static int unpack(struct onnx_file *file, const struct onnx_skim *skim, struct m
     file->budget = (size_t)MS_UNPACK_FACTOR * skim->size + (1U << 16);
     file->allocator = (ProtobufCAllocator){budget_alloc, budget_free, file};
     file->model = ms_onnx__model__unpack(&file->allocator, skim->size, skim->bytes);
-    return file->model != NULL ? MS_OK : fail(file, "its fields cannot be read", err);
+    return file->model != NULL   ? MS_OK
+           : file->has_no_memory ? fail_memory(file, err)
+                                 : fail(file, "its fields cannot be read", err);
 }
 
 /* ---- texts: names that errors repeat, and that are looked for ---- */

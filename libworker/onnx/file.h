@@ -17,6 +17,7 @@ struct onnx_file {
     MsOnnx__Model *model; /* without what skim leaves out */
     ProtobufCAllocator allocator;
     size_t budget;             /* bytes that unpacking may still take */
+    int has_no_memory;         /* unpacking found none */
     struct onnx_tensor *named; /* initializers and what an Identity calls them, by name */
     size_t n_named, named_room;
     int64_t opset; /* of the ops of ONNX itself */

@@ -262,8 +262,8 @@ static int name_layer(struct importer *m, const char *kind, const char *name, js
 static int add_layer(struct importer *m, const char *kind, json_t *keys,
                      const char name[MS_NAME_MAX + 1])
 {
-    json_t *entry = json_object();
-    if (json_object_set(entry, kind, keys) < 0 || json_array_append_new(m->layers, entry) < 0) {
+    json_t *entry = json_pack("{s:O}", kind, keys);
+    if (entry == NULL || json_array_append_new(m->layers, entry) < 0) {
         return import_fail_memory(m);
     }
     memcpy(m->last, name, sizeof(m->last));
@@ -382,10 +382,11 @@ static json_t *wanted(const struct value *x)
 {
     json_t *input = json_object();
     static const char *const keys[] = {"channels", "height", "width"};
-    for (int i = 1; i < x->n_dims; i++) {
-        if (x->dim[i] > 0) {
-            json_object_set_new(input, x->n_dims == 2 ? "features" : keys[i - 1],
-                                json_integer(x->dim[i]));
+    for (int i = 1; i < x->n_dims && input != NULL; i++) {
+        const char *key = x->n_dims == 2 ? "features" : keys[i - 1];
+        if (x->dim[i] > 0 && json_object_set_new(input, key, json_integer(x->dim[i])) < 0) {
+            json_decref(input);
+            input = NULL;
         }
     }
     return input;

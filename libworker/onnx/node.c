@@ -41,6 +41,7 @@ static int name_parts(struct importer *m, const struct part *parts, int n, int i
 {
     char stem[MS_NAME_MAX + 1];
     int follow = 1;
+    int rc = 0;
     json_t *names = json_object();
     stem_of(parts[0].name, parts[0].theirs, ret);
     for (int i = 0; i < n; i++) {
@@ -56,7 +57,11 @@ static int name_parts(struct importer *m, const struct part *parts, int n, int i
         }
         stem_of(parts[i].name, parts[i].theirs, stem);
         follow &= stem[0] != '\0' && strcmp(stem, ret) == 0;
-        json_object_set_new(names, parts[i].ours, json_string(parts[i].name));
+        rc |= json_object_set_new(names, parts[i].ours, json_string(parts[i].name));
+    }
+    if (rc < 0) {
+        json_decref(names);
+        return import_fail_memory(m);
     }
     if (follow) {
         json_decref(names);
@@ -64,9 +69,9 @@ static int name_parts(struct importer *m, const struct part *parts, int n, int i
     } else {
         ret[0] = '\0';
     }
-    return names == NULL || json_object_set_new(keys, "parameters", names) == 0
-               ? MS_OK
-               : import_fail_memory(m);
+    const int has_word = !follow || is_norm;
+    return !has_word || json_object_set_new(keys, "parameters", names) == 0 ? MS_OK
+                                                                            : import_fail_memory(m);
 }
 
 /* ---- windows ---- */
