@@ -50,6 +50,7 @@ struct layer {                    /* each kind has some of these */
     int64_t kernel[2], stride[2], dilation[2];
     int64_t groups;
     struct padding padding;
+    int ceil; /* of a pool: a window more for pixels that are left */
     struct rule weight, bias, gamma, beta;
     double momentum, epsilon, rate;
     double alpha;    /* leaky_relu: slope; elu */

@@ -116,10 +116,20 @@ static int made(struct building *b, const struct layer *layer, const struct tree
     return y < 0 ? build_fail(b, at, layer) : y;
 }
 
+/* What a side is padded more at its end for a window over what is left, as in PyTorch: none that
+ * would begin behind the image and its first padding. */
+static int64_t more_at_end(int64_t size, int64_t padding, int64_t kernel, int64_t stride)
+{
+    const int64_t free = size + 2 * padding - kernel;
+    const int64_t rest = free >= 0 ? free % stride : 0;
+    const int64_t begin = (free / stride + 1) * stride; /* of the window, from the first padding */
+    return rest > 0 && begin < size + padding ? stride - rest : 0;
+}
+
 static struct op_window window_of(const struct building *b, const struct layer *layer, int x)
 {
     const int has_stride = layer->stride[0] != 0;
-    const struct op_window w = {
+    struct op_window w = {
         .kernel_h = layer->kernel[0],
         .kernel_w = layer->kernel[1],
         .stride_h = has_stride ? layer->stride[0] : layer->kernel[0],
@@ -131,6 +141,11 @@ static struct op_window window_of(const struct building *b, const struct layer *
         .gap_h = layer->dilation[0] > 0 ? layer->dilation[0] - 1 : 0, /* pools have none */
         .gap_w = layer->dilation[1] > 0 ? layer->dilation[1] - 1 : 0,
     };
+    if (layer->ceil) {
+        const int64_t *dim = build_shape(b, x)->dim;
+        w.pad_bottom += more_at_end(dim[2], w.pad_top, w.kernel_h, w.stride_h);
+        w.pad_right += more_at_end(dim[3], w.pad_left, w.kernel_w, w.stride_w);
+    }
     return layer->padding.kind == PADDING_SAME ? graph_window_padded(b->graph, x, &w) : w;
 }
 
@@ -665,6 +680,12 @@ static const struct field pool_rows[] = {
     KERNEL_ROW,
     STRIDE_ROW(0, "0", "[height, width] of a step; 0: the kernel's"),
     PADDING_ROW,
+    {.key = "ceil",
+     .type = FIELD_BOOL,
+     .flags = FIELD_ADDED,
+     .offset = IN(ceil),
+     .builtin = "false",
+     .help = "a window more where pixels are left at the right or bottom, as PyTorch's ceil_mode"},
 };
 static const struct field sequential_rows[] = {
     NEST_NAME,

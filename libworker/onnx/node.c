@@ -352,23 +352,12 @@ static int import_batch_norm(struct importer *m, const MsOnnx__Node *node)
 
 /* ---- pools ---- */
 
-/* A window more for what is left: only where nothing is. */
-static int check_ceil(struct importer *m, const MsOnnx__Node *node, const struct frame *f, int x)
+/* With a window more for what is left, but for one that would begin behind the image. */
+static int64_t pool_size(const struct frame *f, int i, int64_t size, int64_t is_ceil)
 {
-    int64_t ceil_mode = 0;
-    int rc = attribute_int(m, node, "ceil_mode", 0, &ceil_mode);
-    for (int i = 0; i < 2 && rc == MS_OK && ceil_mode != 0; i++) {
-        int64_t rest = 0;
-        const int64_t size = import_value(m, x)->dim[2 + i];
-        if (window_size(f, i, size, &rest) < 0 || rest != 0) {
-            return import_fail(m,
-                               "ceil_mode: windows that reach over the edge are not known, and "
-                               "images of %lld leave a rest; export it with ceil_mode=False, or "
-                               "for another size",
-                               (long long)(size < 0 ? 0 : size));
-        }
-    }
-    return rc;
+    int64_t rest = 0;
+    const int64_t n = window_size(f, i, size, &rest);
+    return n + (n > 0 && is_ceil != 0 && rest > 0 && n * f->stride[i] < size + f->padding[i]);
 }
 
 static int import_pool(struct importer *m, const MsOnnx__Node *node)
@@ -377,11 +366,11 @@ static int import_pool(struct importer *m, const MsOnnx__Node *node)
     struct frame frame;
     struct value made;
     int64_t padding_counts = 0;
-    int64_t rest = 0;
+    int64_t is_ceil = 0;
     int x = import_image(m, node, 0);
     int rc = x < 0 ? x : attribute_ints(m, node, "kernel_shape", 2, 0, frame.kernel);
     rc = rc < 0 ? rc : read_frame(m, node, &frame);
-    rc = rc < 0 ? rc : check_ceil(m, node, &frame, x);
+    rc = rc < 0 ? rc : attribute_int(m, node, "ceil_mode", 0, &is_ceil);
     rc = rc < 0 ? rc : attribute_int(m, node, "count_include_pad", 0, &padding_counts);
     if (rc < 0) {
         return rc;
@@ -399,15 +388,18 @@ static int import_pool(struct importer *m, const MsOnnx__Node *node)
         const struct value same = *import_value(m, x);
         return import_bind(m, node, 0, &same);
     }
-    rc = import_layer(m, is_max ? "max_pool" : "avg_pool", "",
-                      json_pack("{s:o, s:o, s:o}", "kernel", pair(frame.kernel), "stride",
-                                pair(frame.stride), "padding", pair(frame.padding)),
-                      x, &made);
+    json_t *keys = json_pack("{s:o, s:o, s:o}", "kernel", pair(frame.kernel), "stride",
+                             pair(frame.stride), "padding", pair(frame.padding));
+    if (keys != NULL && is_ceil != 0 && json_object_set_new(keys, "ceil", json_true()) < 0) {
+        json_decref(keys);
+        keys = NULL;
+    }
+    rc = import_layer(m, is_max ? "max_pool" : "avg_pool", "", keys, x, &made);
     if (rc < 0) {
         return rc;
     }
-    made.dim[2] = window_size(&frame, 0, made.dim[2], &rest);
-    made.dim[3] = window_size(&frame, 1, made.dim[3], &rest);
+    made.dim[2] = pool_size(&frame, 0, made.dim[2], is_ceil);
+    made.dim[3] = pool_size(&frame, 1, made.dim[3], is_ceil);
     return import_bind(m, node, 0, &made);
 }
 

@@ -132,6 +132,12 @@ static const struct {
     {"max_pool: {kernel: 3, stride: 2, padding: same}", "(8, 3, 6, 5)"},
     {"max_pool: {kernel: [3, 2], stride: [1, 2]}", "(8, 3, 10, 5)"},
     {"avg_pool: {kernel: 5, stride: 5}", "(8, 3, 2, 2)"},
+    /* torch.nn.MaxPool2d(..., ceil_mode=True)(torch.zeros(8, 3, 12, 10)).shape */
+    {"max_pool: {kernel: 3, stride: 2, ceil: true}", "(8, 3, 6, 5)"},
+    {"max_pool: {kernel: 3, stride: [4, 3], ceil: true}", "(8, 3, 3, 4)"},
+    {"max_pool: {kernel: 2, stride: [5, 4], ceil: true}", "(8, 3, 3, 3)"},
+    {"max_pool: {kernel: [1, 3], stride: [5, 5], padding: [0, 1], ceil: true}", "(8, 3, 3, 3)"},
+    {"avg_pool: {kernel: 4, stride: 3, ceil: true}", "(8, 3, 4, 3)"},
 };
 
 START_TEST(windows_have_the_shapes_of_their_formula)

@@ -192,9 +192,11 @@ static void put_layer(struct maker *m, struct made *made)
         break;
     case 6:
         if (!made->is_rows && made->h > 1 && made->w > 1) {
-            put(m, "{%s: {kernel: 2}}", draw(m, 2) == 0 ? "max_pool" : "avg_pool");
-            made->h /= 2;
-            made->w /= 2;
+            const int is_ceil = draw(m, 2) == 0;
+            put(m, "{%s: {kernel: 2, ceil: %s}}", draw(m, 2) == 0 ? "max_pool" : "avg_pool",
+                is_ceil ? "true" : "false");
+            made->h = (made->h + is_ceil) / 2;
+            made->w = (made->w + is_ceil) / 2;
             break;
         }
         /* fall through */

@@ -33,7 +33,7 @@ class Net(nn.Module):
         self.dilated = nn.Conv2d(8, 6, 3, padding=2, dilation=2, bias=False)
         self.norm = nn.BatchNorm2d(6, eps=1e-3, momentum=0.2)
         self.inner = nn.Conv2d(6, 6, 1)
-        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1, ceil_mode=True)
         self.drop = nn.Dropout(0.0)
         self.fc = nn.Linear(24, 10)
 
