@@ -198,6 +198,16 @@ static void run_layer_norm_backward(const struct kernel_layout *l)
     kernel_norm_backward(&m, threads);
 }
 
+static void run_softmax(const struct kernel_layout *l)
+{
+    kernel_softmax(l, buffer[0], buffer[1], threads);
+}
+
+static void run_softmax_backward(const struct kernel_layout *l)
+{
+    kernel_softmax_backward(l, buffer[1], buffer[2], buffer[3], threads);
+}
+
 static const struct bench {
     const char *name;
     const struct kernel_layout *layout;
@@ -239,6 +249,8 @@ static const struct bench {
     {"group_norm_backward_nChw16c_7", &small, run_group_norm_backward, 5},
     {"group_norm_backward_nchw_56", &plain, run_group_norm_backward, 5},
     {"group_norm_backward_nhwc_56", &nhwc, run_group_norm_backward, 5},
+    {"softmax_rows", &rows, run_softmax, 2},
+    {"softmax_backward_rows", &rows, run_softmax_backward, 3},
     {"layer_norm_rows", &rows, run_layer_norm, 3},
     {"layer_norm_nChw16c_7", &small, run_layer_norm, 3},
     {"layer_norm_nchw_7", &small_plain, run_layer_norm, 3},

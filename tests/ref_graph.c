@@ -242,6 +242,52 @@ static void activation_bwd(const struct call *c)
     }
 }
 
+/* Over the values of a row, the channels of a pixel: value i of it is `step` further each. */
+static void softmax_each(const struct call *c, void (*fn)(const struct call *, int64_t, int64_t))
+{
+    const struct shape *x = &c->t_in[0]->shape;
+    const int64_t size = shape_count(x) / x->dim[0] / x->dim[1];
+    for (int64_t i = 0; i < x->dim[0] * size; i++) {
+        fn(c, i / size * x->dim[1] * size + i % size, size);
+    }
+}
+
+static void softmax_one(const struct call *c, int64_t at, int64_t step)
+{
+    const int64_t k = c->t_in[0]->shape.dim[1];
+    double max = c->in[0][at], sum = 0;
+    for (int64_t i = 0; i < k; i++) {
+        max = fmax(max, c->in[0][at + i * step]);
+    }
+    for (int64_t i = 0; i < k; i++) {
+        sum += exp(c->in[0][at + i * step] - max);
+    }
+    for (int64_t i = 0; i < k; i++) {
+        c->out[0][at + i * step] = exp(c->in[0][at + i * step] - max) / sum;
+    }
+}
+
+static void softmax_bwd_one(const struct call *c, int64_t at, int64_t step)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < c->t_in[0]->shape.dim[1]; i++) {
+        sum += c->in[0][at + i * step] * c->in[1][at + i * step];
+    }
+    for (int64_t i = 0; i < c->t_in[0]->shape.dim[1]; i++) {
+        c->out[0][at + i * step] = c->in[0][at + i * step] * (c->in[1][at + i * step] - sum);
+    }
+}
+
+static void softmax(const struct call *c)
+{
+    softmax_each(c, softmax_one);
+}
+
+static void softmax_bwd(const struct call *c)
+{
+    softmax_each(c, softmax_bwd_one);
+}
+
 static void add(const struct call *c)
 {
     for (int64_t i = 0; i < count_out(c); i++) {
@@ -494,6 +540,8 @@ static call_fn *const references[OP_KINDS] = {
     [OP_GROUP_NORM] = sample_norm,
     [OP_NORM_BWD] = sample_norm_bwd,
     [OP_RELU] = relu,
+    [OP_SOFTMAX] = softmax,
+    [OP_SOFTMAX_BWD] = softmax_bwd,
     [OP_DROPOUT] = dropout_forward,
     [OP_DROPOUT_BWD] = dropout,
     [OP_RELU6] = activation,

@@ -88,9 +88,10 @@ enum op_kind { /* op.h: a row each */
                OP_HARD_SWISH, /* x -> y: x relu6(x + 3) / 6 */
                OP_SIGMOID,    /* x -> y: 1 / (1 + e^-x) */
                OP_TANH,       /* x -> y */
-               OP_DROPOUT,    /* x -> y: values are 0 with probability `rate`, the others divided
-                                 by 1 - rate; in evaluation x */
-               OP_ADD,        /* a, b -> y */
+               OP_SOFTMAX, /* x -> y: e^x / sum over the values of a row, the channels of a pixel */
+               OP_DROPOUT, /* x -> y: values are 0 with probability `rate`, the others divided
+                              by 1 - rate; in evaluation x */
+               OP_ADD,     /* a, b -> y */
                OP_MAX_POOL,   /* x -> y; padding counts as -inf */
                OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not
                                  counted */
@@ -110,6 +111,7 @@ enum op_kind { /* op.h: a row each */
                OP_NORM_BWD, /* x, dy, perhaps gamma -> dx, dgamma, dbeta, of layer and group norm */
                OP_RELU_BWD, /* y, dy -> dx */
                OP_ACTIVATION_BWD,    /* x, dy -> dx, of relu6 to tanh */
+               OP_SOFTMAX_BWD,       /* y, dy -> dx */
                OP_DROPOUT_BWD,       /* dy -> dx: the same values are 0 */
                OP_MAX_POOL_BWD,      /* x, y, dy -> dx; the first maximum of a window gets it */
                OP_AVG_POOL_BWD,      /* dy -> dx */

@@ -32,7 +32,44 @@ static int gradient_activation(struct tape *tape, int index, const struct op *op
         .alpha = (factor), .infer = infer_activation, .gradient = gradient_activation,             \
         .products = graph_no_products, .page = (says)                                              \
     }
+static int infer_softmax(const struct graph *graph, const struct op *op, struct shape *ret,
+                         struct ms_err *err)
+{
+    const struct shape *x = &graph->tensors[op->in[0]]->shape;
+    if (x->n_dims != 2 && x->n_dims != 4) {
+        return graph_fail_op(graph, op, err,
+                             "the input must be images (n, c, h, w) or rows (n, k)");
+    }
+    if (x->dim[1] == 1) {
+        return graph_fail_op(graph, op, err, "the softmax of one value is 1, whatever it is");
+    }
+    *ret = *x;
+    return MS_OK;
+}
+
+static int gradient_softmax(struct tape *tape, int index, const struct op *op, int dy)
+{
+    const int in[] = {op->out[0], dy};
+    return tape_simple(tape, OP_SOFTMAX_BWD, index, in, 0);
+}
+
 static const struct op_row rows[] = {
+    {.kind = OP_SOFTMAX,
+     .name = "softmax",
+     .n_in = 1,
+     .n_out = 1,
+     .wants = "v",
+     .differentiable = 1,
+     .infer = infer_softmax,
+     .gradient = gradient_softmax,
+     .products = graph_no_products,
+     .page = "Softmax over the values of a row, or the channels of each pixel."},
+    {.kind = OP_SOFTMAX_BWD,
+     .name = "softmax_bwd",
+     .n_in = 2,
+     .n_out = 1,
+     .products = graph_no_products,
+     .page = OP_NOT_FOR_USERS},
     ACTIVATION(OP_RELU6, "relu6", NULL, "Values below 0 become 0, those above 6 become 6."),
     ACTIVATION(OP_LEAKY_RELU, "leaky_relu", "slope", "Negative values are multiplied by a slope."),
     ACTIVATION(OP_ELU, "elu", "alpha", "Negative values x become alpha (exp(x) - 1)."),

@@ -236,6 +236,15 @@ struct kernel_dropout {
  * that in (c, h, w), whatever the layout. Its own gradient: dx of dy. y may be x. */
 void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, int threads);
 
+/* ---- softmax of rows ---- */
+
+/* Of each row of a layout of rows (n_blocks 1, spatial 1): y = e^(x - max) / sum, over `channels`
+ * of `block` values; the rest of a row becomes zero. All in double. y may be x. */
+void kernel_softmax(const struct kernel_layout *layout, const float *x, float *y, int threads);
+/* dx = y (dy - sum y dy); dx may be dy. */
+void kernel_softmax_backward(const struct kernel_layout *layout, const float *y, const float *dy,
+                             float *dx, int threads);
+
 /* ---- losses: rows of n x k, C order ---- */
 /* Mean cross entropy and (dlogits not NULL) its gradient (p - onehot) / n. log-sum-exp with the
  * row's maximum subtracted; all in double, sums in the order of classes and of rows. labels in

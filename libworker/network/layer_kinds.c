@@ -289,6 +289,13 @@ static int build_relu(struct building *b, const struct layer *layer, const struc
     return made(b, layer, at, graph_relu(b->graph, x, b->err));
 }
 
+static int build_softmax(struct building *b, const struct layer *layer, const struct tree_node *at,
+                         int x)
+{
+    const struct op op = {.kind = OP_SOFTMAX, .in = {x}};
+    return made(b, layer, at, graph_apply(b->graph, &op, b->err));
+}
+
 static int build_dropout(struct building *b, const struct layer *layer, const struct tree_node *at,
                          int x)
 {
@@ -746,6 +753,7 @@ const struct layer_kind layer_kinds[] = {
     {"hard_swish", NO_KEYS("hard_swish"), build_activation, 0, NULL},
     {"sigmoid", NO_KEYS("sigmoid"), build_activation, 0, NULL},
     {"tanh", NO_KEYS("tanh"), build_activation, 0, NULL},
+    {"softmax", NO_KEYS("softmax"), build_softmax, 0, NULL},
     {"max_pool", TABLE(pool_rows, "max_pool"), build_max_pool, 0, NULL},
     {"avg_pool", TABLE(pool_rows, "avg_pool"), build_avg_pool, 0, NULL},
     {"global_avg_pool", NO_KEYS("global_avg_pool"), build_global_avg_pool, 0, NULL},

@@ -17,14 +17,21 @@ static int64_t channels_of(const struct plan *plan, int tensor, int64_t spatial)
     return shape_count(shape) / shape->dim[0] / spatial;
 }
 
+struct kernel_layout lower_pixel_layout(const struct plan *plan, int tensor, const struct dn_md *md)
+{
+    const int64_t spatial = emit_bn_layout(md).spatial;
+    const int64_t *dims = dn_md_dims(md);
+    return (struct kernel_layout){dims[0] * spatial, 1, 1, dims[1],
+                                  channels_of(plan, tensor, spatial)};
+}
+
 static struct norm norm_of(const struct plan *plan, int forward, const struct dn_md *md)
 {
     struct norm norm = {.op = graph_op(plan->graph, forward)};
     struct kernel_layout layout = emit_bn_layout(md);
-    const int64_t *dims = dn_md_dims(md);
     layout.channels = channels_of(plan, norm.op->in[0], layout.spatial);
-    if (norm.op->of_pixels) { /* a row each, in channels last */
-        layout = (struct kernel_layout){dims[0] * layout.spatial, 1, 1, dims[1], layout.channels};
+    if (norm.op->of_pixels) {
+        layout = lower_pixel_layout(plan, norm.op->in[0], md);
     }
     norm.sizes = (struct kernel_norm){.layout = layout,
                                       .groups = norm.op->groups > 0 ? norm.op->groups : 1,
@@ -34,8 +41,7 @@ static struct norm norm_of(const struct plan *plan, int forward, const struct dn
     return norm;
 }
 
-/* A flattened image as rows, without channels of padding. */
-static int take_rows(struct lowering *lo, int index, int x, struct ms_err *err)
+int lower_rows(struct lowering *lo, int index, int x, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct dn_md *md = lo->values[x].md;
@@ -52,6 +58,13 @@ static int take_rows(struct lowering *lo, int index, int x, struct ms_err *err)
     return rc;
 }
 
+int lower_pixels(struct lowering *lo, int index, int x, struct ms_err *err)
+{
+    const struct dn_md *to = dn_md_as(lo->plan->dn, lo->values[x].md, DN_NHWC);
+    return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+                      : lower_relayout(lo, index, x, to, err);
+}
+
 /* The layout that the kernel reads. */
 static int take_layout(struct lowering *lo, int index, const struct op *op, struct ms_err *err)
 {
@@ -59,14 +72,10 @@ static int take_layout(struct lowering *lo, int index, const struct op *op, stru
     const struct dn_md *md = lo->values[op->in[0]].md;
     if (op->kind == OP_GROUP_NORM &&
         graph_tensor(plan->graph, op->in[0])->shape.n_dims != dn_md_n_dims(md)) {
-        return take_rows(lo, index, op->in[0], err);
+        return lower_rows(lo, index, op->in[0], err);
     }
-    if (!op->of_pixels) {
-        return lower_known_layout(lo, index, op->in[0], err);
-    }
-    const struct dn_md *to = dn_md_as(plan->dn, md, DN_NHWC);
-    return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                      : lower_relayout(lo, index, op->in[0], to, err);
+    return op->of_pixels ? lower_pixels(lo, index, op->in[0], err)
+                         : lower_known_layout(lo, index, op->in[0], err);
 }
 
 /* gamma or beta, in C order. */

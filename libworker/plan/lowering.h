@@ -54,9 +54,9 @@ void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op)
 void fuse_mask(struct lowering *lo, const struct readers *readers, int op);
 void fuse_loss(struct lowering *lo, const struct readers *readers, int op);
 
-/* lower.c, lower_conv.c, lower_activation.c, lower_norm.c, lower_concat.c, lower_bwd.c: the steps
- * of an op, for its row. plan_lower puts before an error which op it was, and its line where a spec
- * is obeyed. */
+/* lower.c, lower_conv.c, lower_activation.c, lower_norm.c, lower_softmax.c, lower_concat.c,
+ * lower_bwd.c: the steps of an op, for its row. plan_lower puts before an error which op it was,
+ * and its line where a spec is obeyed. */
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm(struct lowering *lo, int op, struct ms_err *err);
@@ -73,6 +73,8 @@ int lower_dense_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_norm(struct lowering *lo, int op, struct ms_err *err); /* of samples */
 int lower_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_softmax(struct lowering *lo, int op, struct ms_err *err);
+int lower_softmax_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_relu_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_activation_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
@@ -102,6 +104,13 @@ int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want
 /* Batch norm's kernels, and others, know four layouts; oneDNN may have left the value in a fifth.
  */
 int lower_known_layout(struct lowering *lo, int op, int tensor, struct ms_err *err);
+/* A flattened image becomes rows, without channels of padding; images become channels last. */
+int lower_rows(struct lowering *lo, int op, int tensor, struct ms_err *err);
+int lower_pixels(struct lowering *lo, int op, int tensor, struct ms_err *err);
+/* A row for each pixel of images that are channels last, or for each of rows. The layout may have
+ * more channels than the tensor: a convolution takes padding for some. */
+struct kernel_layout lower_pixel_layout(const struct plan *plan, int tensor,
+                                        const struct dn_md *md);
 /* Where a parameter's gradient goes: the exchange buffer, or, where it is one share of several, the
  * arena until OP_SUM. tensor: the gradient; -1: nobody wants it. */
 int lower_param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,

@@ -146,6 +146,17 @@ static void run_norm(const struct plan *plan, const struct step *step)
     }
 }
 
+static void run_softmax(const struct plan *plan, const struct step *step)
+{
+    if (step->kind == STEP_SOFTMAX) {
+        kernel_softmax(&step->layout, step->ptr[ELT_A], step->ptr[ELT_Y],
+                       threads_for(plan, step->count * EXP_FLOATS));
+    } else {
+        kernel_softmax_backward(&step->layout, step->ptr[ELT_A], step->ptr[ELT_B], step->ptr[ELT_Y],
+                                threads_for(plan, step->count));
+    }
+}
+
 static void run_pool(const struct plan *plan, const struct step *step)
 {
     const struct pool_shape *s = &step->pool;
@@ -265,6 +276,10 @@ int step_run(struct plan *plan, struct step *step)
     case STEP_ADD:
     case STEP_ADD_RELU:
         run_elementwise(plan, step);
+        break;
+    case STEP_SOFTMAX:
+    case STEP_SOFTMAX_BACKWARD:
+        run_softmax(plan, step);
         break;
     case STEP_DROPOUT:
         run_dropout(plan, step);

@@ -23,6 +23,8 @@ enum step_kind {
     STEP_RELU_BACKWARD,
     STEP_RELU6,
     STEP_RELU6_BACKWARD,
+    STEP_SOFTMAX,
+    STEP_SOFTMAX_BACKWARD,
     STEP_DROPOUT,
     STEP_ADD,
     STEP_ADD_RELU,
@@ -55,7 +57,11 @@ enum { /* NORM_X .. NORM_STATS as above */
        NORMB_DBETA,
        NORMB_SCRATCH,
 };
-enum { ELT_A, ELT_B, ELT_Y }; /* relu: A, Y; relu backward: A = y (relu6: x), B = dy, Y = dx */
+enum {
+    ELT_A,
+    ELT_B,
+    ELT_Y
+}; /* relu: A, Y; relu backward: A = y (relu6: x), B = dy, Y = dx; so softmax */
 enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
 enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
 
@@ -66,7 +72,7 @@ struct step_view {
     int is_copy;           /* a batch norm that is made again for backward */
     int relu;              /* batch norm: kernel_bn_apply's and kernel_bn_backward's */
     double epsilon;
-    struct kernel_layout layout; /* norms, dropout */
+    struct kernel_layout layout; /* norms, dropout, softmax */
     int64_t groups;              /* norm of samples: kernel_norm's */
     int is_per_value;            /* ... */
     struct pool_shape pool;      /* pooling */

@@ -303,6 +303,9 @@ static const struct {
     {"- flatten\n- instance_norm\n",
      "net.yaml:2:3: layer instance_norm1 (instance_norm): it reads images (n, channels, height, "
      "width), and gets (8, 360)"},
+    {"- softmax: {axis: 1}\n", "layers[0].softmax.axis is no key of softmax"},
+    {"- flatten\n- dense: {out: 1}\n- softmax\n", "net.yaml:3:3: layer softmax: softmax: "
+                                                  "the softmax of one value is 1, whatever it is"},
     {"- flatten\n- group_norm: {groups: 360}\n", "a group has one value, of which normalisation"},
     {"- flatten\n- dense: {out: 1}\n- layer_norm\n", "a sample has one value, of which"},
     {"- conv2d: {out: 1, kernel: 3}\n- layer_norm: {over: channels}\n", "a pixel has one value"},
@@ -655,6 +658,7 @@ static const struct {
     {"hard_swish", OP_HARD_SWISH, 0, "{\"hard_swish\":{}}"},
     {"sigmoid", OP_SIGMOID, 0, "{\"sigmoid\":{}}"},
     {"tanh", OP_TANH, 0, "{\"tanh\":{}}"},
+    {"softmax", OP_SOFTMAX, 0, "{\"softmax\":{}}"},
 };
 
 /* Of images and of rows. */

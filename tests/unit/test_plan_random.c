@@ -118,6 +118,10 @@ static void put_pointwise(struct maker *m, const struct made *made)
     if (draw(m, 4) == 0 && put_sample_norm(m, made)) {
         return;
     }
+    if (made->c > 1 && draw(m, 12) == 0) {
+        put(m, "softmax");
+        return;
+    }
     /* statistics of a few values amplify rounding until nothing can be compared */
     const int has_many = !made->is_rows && made->h * made->w >= 9;
     put(m, "%s", layers[draw(m, MS_ARRAY_SIZE(layers) - (has_many ? 0 : 1))]);

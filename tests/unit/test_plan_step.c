@@ -323,6 +323,22 @@ static struct graph *dropouts(void) /* of the data, padded blocks, an image as r
     return end(&b, dense(&b, x, 3), 0);
 }
 
+static int softmax(struct build *b, int x)
+{
+    const struct op op = {.kind = OP_SOFTMAX, .in = {x}};
+    return graph_apply(b->graph, &op, &b->err);
+}
+
+static struct graph *softmaxes(void) /* of padded blocks that two read, an image as rows, rows */
+{
+    struct build b;
+    int x = conv(&b, begin(&b, 3, 3, 8), 20, 3, 1);
+    x = concat(&b, 2, (const int[]){softmax(&b, x), x});
+    x = softmax(&b, flatten(&b, conv(&b, softmax(&b, conv(&b, x, 7, 3, 1)), 6, 3, 2)));
+    x = softmax(&b, dense(&b, x, 30));
+    return end(&b, dense(&b, x, 3), 0);
+}
+
 static struct graph *dense_without_a_bias(void)
 {
     struct build b;
@@ -383,6 +399,7 @@ static const struct pattern {
     {"l1_loss", l1_loss},
     {"huber_loss", huber_loss},
     {"bce_loss", bce_loss},
+    {"softmaxes", softmaxes},
 };
 
 /* fp32 against double: rounding of at most a few thousand summed terms, relative to the norm. */
