@@ -269,6 +269,8 @@ const char *yardstick_group(const struct yardstick *y, int s)
         [STEP_BN_BACKWARD] = "batch norm backward",
         [STEP_NORM] = "norm of samples",
         [STEP_NORM_BACKWARD] = "norm of samples backward",
+        [STEP_BIAS] = "bias",
+        [STEP_BIAS_BACKWARD] = "bias",
         [STEP_SOFTMAX] = "softmax",
         [STEP_SOFTMAX_BACKWARD] = "softmax",
         [STEP_DROPOUT] = "dropout",

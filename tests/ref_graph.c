@@ -418,6 +418,47 @@ static void conv2d_bwd_weights(const struct call *c)
     }
 }
 
+/* The convolution of y by the weight, whose result is x. */
+static void transposed(const struct call *c)
+{
+    ref_conv2d_bwd_data(c->in[0], image(c->t_in[0]), c->in[1], &c->window, c->out[0],
+                        image(c->t_out[0]));
+}
+
+static void transposed_bwd_data(const struct call *c)
+{
+    ref_conv2d(c->in[0], image(c->t_in[0]), c->in[1], c->t_in[1]->shape.dim[0], &c->window,
+               c->out[0], image(c->t_out[0]));
+}
+
+static void transposed_bwd_weights(const struct call *c)
+{
+    ref_conv2d_bwd_weights(c->in[1], image(c->t_in[1]), c->in[0], image(c->t_in[0]), &c->window,
+                           c->out[0]);
+}
+
+/* Values of a channel of a sample. */
+static int64_t size_of(const struct tensor *t)
+{
+    return shape_count(&t->shape) / (t->shape.dim[0] * t->shape.dim[1]);
+}
+
+static void bias(const struct call *c)
+{
+    for (int64_t i = 0; i < count_out(c); i++) {
+        c->out[0][i] = c->in[0][i] + c->in[1][i / size_of(c->t_in[0]) % c->t_in[0]->shape.dim[1]];
+    }
+}
+
+static void bias_bwd(const struct call *c)
+{
+    const struct shape *dy = &c->t_in[0]->shape;
+    memset(c->out[0], 0, (size_t)dy->dim[1] * sizeof(double));
+    for (int64_t i = 0; i < shape_count(dy); i++) {
+        c->out[0][i / size_of(c->t_in[0]) % dy->dim[1]] += c->in[0][i];
+    }
+}
+
 static void max_pool(const struct call *c)
 {
     ref_max_pool(c->in[0], image(c->t_in[0]), &c->window, c->out[0], image(c->t_out[0]));
@@ -536,6 +577,11 @@ typedef void call_fn(const struct call *call);
 static call_fn *const references[OP_KINDS] = {
     [OP_CONV2D] = conv2d,
     [OP_BATCH_NORM] = batch_norm,
+    [OP_CONV_TRANSPOSE2D] = transposed,
+    [OP_CONV_TRANSPOSE2D_BWD_DATA] = transposed_bwd_data,
+    [OP_CONV_TRANSPOSE2D_BWD_WEIGHTS] = transposed_bwd_weights,
+    [OP_BIAS] = bias,
+    [OP_BIAS_BWD] = bias_bwd,
     [OP_LAYER_NORM] = sample_norm,
     [OP_GROUP_NORM] = sample_norm,
     [OP_NORM_BWD] = sample_norm_bwd,

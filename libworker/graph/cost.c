@@ -34,6 +34,11 @@ double graph_products_of_weights(const struct graph *graph, const struct op *op)
     return products(graph, op->in[1], op->out[0]);
 }
 
+double graph_products_of_transposed(const struct graph *graph, const struct op *op)
+{
+    return products(graph, op->in[0], op->out[0]);
+}
+
 double graph_no_products(const struct graph *graph, const struct op *op)
 {
     (void)graph;

@@ -79,6 +79,10 @@ char *graph_describe(const struct graph *graph)
                 put(&text, ", dilation %lldx%lld", (long long)w->gap_h + 1,
                     (long long)w->gap_w + 1);
             }
+            if (w->more_h > 0 || w->more_w > 0) {
+                put(&text, ", output padding %lldx%lld", (long long)w->more_h,
+                    (long long)w->more_w);
+            }
             if (op->groups > 1) {
                 put(&text, ", %lld groups", (long long)op->groups);
             }

@@ -69,10 +69,13 @@ struct tensor {
 
 enum op_kind { /* op.h: a row each */
                /* forward               inputs -> outputs */
-               OP_CONV2D,     /* x (n,c,h,w), w (o,c/g,kh,kw), perhaps b (o) -> y (n,o,h',w'): g
-                                 groups, each of c/g channels makes o/g */
-               OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
-                                 -> y, batch mean (c), batch variance (c, population) */
+               OP_CONV2D, /* x (n,c,h,w), w (o,c/g,kh,kw), perhaps b (o) -> y (n,o,h',w'): g
+                             groups, each of c/g channels makes o/g */
+               OP_CONV_TRANSPOSE2D, /* x (n,c,h,w), w (c,o/g,kh,kw) -> y (n,o,h',w'): what has the
+                                 gradient of a convolution of y by w whose result is x */
+               OP_BIAS,             /* x, b (c) -> y: a value of each channel is added */
+               OP_BATCH_NORM,       /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
+                                       -> y, batch mean (c), batch variance (c, population) */
                OP_LAYER_NORM, /* x, perhaps gamma, perhaps beta -> y: of each sample's values, with
                                  gamma and beta of the shape of a sample, or over the channels of
                                  each pixel, with gamma and beta (c) */
@@ -104,8 +107,11 @@ enum op_kind { /* op.h: a row each */
                OP_HUBER,      /* likewise; alpha: where the square ends */
                OP_BCE,        /* likewise, of logits and probabilities */
                /* backward: gradients with respect to what the forward op read */
-               OP_CONV2D_BWD_DATA,    /* dy, w -> dx */
-               OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw, db */
+               OP_CONV2D_BWD_DATA,              /* dy, w -> dx */
+               OP_CONV_TRANSPOSE2D_BWD_DATA,    /* dy, w -> dx */
+               OP_CONV_TRANSPOSE2D_BWD_WEIGHTS, /* x, dy -> dw */
+               OP_BIAS_BWD,                     /* dy -> db */
+               OP_CONV2D_BWD_WEIGHTS,           /* x, dy -> dw, db */
                OP_BATCH_NORM_BWD, /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma,
                                      dbeta */
                OP_NORM_BWD, /* x, dy, perhaps gamma -> dx, dgamma, dbeta, of layer and group norm */
@@ -129,7 +135,9 @@ struct op_window { /* convolution and pooling */
     int64_t kernel_h, kernel_w;
     int64_t stride_h, stride_w;
     int64_t pad_top, pad_left, pad_bottom, pad_right;
-    int64_t gap_h, gap_w; /* of a convolution: pixels between two taps, its dilation less 1 */
+    int64_t gap_h, gap_w;   /* of a convolution: pixels between two taps, its dilation less 1 */
+    int64_t more_h, more_w; /* transposed: rows and columns of the result that the last window of
+                               a step would not reach: its output padding, less than the stride */
 };
 
 struct op {

@@ -25,8 +25,8 @@ struct op_family {
     const struct op_row *rows;
     int n;
 };
-extern const struct op_family op_conv, op_norm, op_sample_norm, op_pool, op_dense, op_loss,
-    op_elementwise, op_activation, op_concat;
+extern const struct op_family op_conv, op_transposed, op_norm, op_sample_norm, op_pool, op_dense,
+    op_loss, op_elementwise, op_activation, op_concat;
 
 /* "graph g: conv2d: <reason>; inputs: image (2, 3, 8, 8), conv1.weight (4, 2, 3, 3)": the reason
  * first, so that a text that is cut loses the less important part. MS_E_INVALID. */
@@ -36,6 +36,10 @@ int graph_fail_op(const struct graph *graph, const struct op *op, struct ms_err 
 /* Shape rule of a window over images: their batch and channels, another height and width. */
 int graph_window_shape(const struct graph *graph, const struct op *op, struct shape *ret,
                        struct ms_err *err);
+
+/* ... of a transposed convolution: images of which its window makes those that it reads. */
+int graph_unwindow_shape(const struct graph *graph, const struct op *op, struct shape *ret,
+                         struct ms_err *err);
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo): initial values follow from it. */
 uint64_t graph_hash_name(const char *name);
@@ -55,6 +59,8 @@ int graph_check_open(const struct graph *graph, const char *what, struct ms_err 
 double graph_products_forward(const struct graph *graph, const struct op *op);
 double graph_products_of_data(const struct graph *graph, const struct op *op);
 double graph_products_of_weights(const struct graph *graph, const struct op *op);
+/* ... of the transposed: (x, dy) -> dw. */
+double graph_products_of_transposed(const struct graph *graph, const struct op *op);
 double graph_no_products(const struct graph *graph, const struct op *op);
 
 /* 0 if dims are positive and their product is at most GRAPH_ELEMENTS_MAX. */

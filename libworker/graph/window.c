@@ -1,6 +1,9 @@
 /* window.c - windows of convolution and pooling: padding, and the shape of what they make */
 #include "libworker/graph/graph_impl.h"
 
+/* Of a transposed convolution: a product of two of them, and of one with a side, is no overflow. */
+#define WINDOW_MAX ((int64_t)1 << 20)
+
 struct op_window graph_window_valid(int64_t kernel, int64_t stride)
 {
     return (struct op_window){
@@ -87,6 +90,58 @@ int graph_window_shape(const struct graph *graph, const struct op *op, struct sh
             why, (long long)w->kernel_h, (long long)w->kernel_w, (long long)w->stride_h,
             (long long)w->stride_w, (long long)w->pad_top, (long long)w->pad_left,
             (long long)w->pad_bottom, (long long)w->pad_right);
+    }
+    *ret = shape;
+    return MS_OK;
+}
+
+/* As many pixels as a window needs to stand `size` times. NULL, or why there are none. */
+static const char *unwindow_axis(int64_t size, int64_t taps, int64_t gap, int64_t stride,
+                                 int64_t padding, int64_t more, int64_t *ret_size)
+{
+    if (taps < 1 || stride < 1 || gap < 0) {
+        return "kernel, stride and dilation must be at least 1";
+    }
+    if (taps > WINDOW_MAX || gap > WINDOW_MAX || stride > WINDOW_MAX ||
+        size > GRAPH_ELEMENTS_MAX / WINDOW_MAX) {
+        return "the result is too large";
+    }
+    const int64_t kernel = reach(taps, gap);
+    if (padding < 0 || padding >= kernel) {
+        return "padding must be at least 0 and less than the kernel";
+    }
+    if (more < 0 || more >= stride) {
+        return "output padding must be at least 0 and less than the stride";
+    }
+    *ret_size = (size - 1) * stride + kernel - 2 * padding + more;
+    return *ret_size > 0 ? NULL : "padding takes away all of the result";
+}
+
+int graph_unwindow_shape(const struct graph *graph, const struct op *op, struct shape *ret,
+                         struct ms_err *err)
+{
+    const struct op_window *w = &op->window;
+    const struct shape *x = &graph->tensors[op->in[0]]->shape;
+    struct shape shape = {4, {x->dim[0], x->dim[1]}};
+    if (x->n_dims != 4) {
+        return graph_fail_op(graph, op, err, "the input must be images (n, c, h, w)");
+    }
+    if (w->pad_top != w->pad_bottom || w->pad_left != w->pad_right) {
+        return graph_fail_op(graph, op, err, "padding must be the same on both sides");
+    }
+    const char *why = unwindow_axis(x->dim[2], w->kernel_h, w->gap_h, w->stride_h, w->pad_top,
+                                    w->more_h, &shape.dim[2]);
+    if (why == NULL) {
+        why = unwindow_axis(x->dim[3], w->kernel_w, w->gap_w, w->stride_w, w->pad_left, w->more_w,
+                            &shape.dim[3]);
+    }
+    if (why != NULL) {
+        return graph_fail_op(graph, op, err,
+                             "%s: window %lldx%lld, stride %lldx%lld, padding %lldx%lld, output "
+                             "padding %lldx%lld",
+                             why, (long long)w->kernel_h, (long long)w->kernel_w,
+                             (long long)w->stride_h, (long long)w->stride_w, (long long)w->pad_top,
+                             (long long)w->pad_left, (long long)w->more_h, (long long)w->more_w);
     }
     *ret = shape;
     return MS_OK;

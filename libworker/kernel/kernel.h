@@ -236,6 +236,15 @@ struct kernel_dropout {
  * that in (c, h, w), whatever the layout. Its own gradient: dx of dy. y may be x. */
 void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, int threads);
 
+/* ---- a value of each channel ---- */
+void kernel_bias(float *y, const float *x, const float *bias, const struct kernel_layout *layout,
+                 int threads); /* y may be x; bias: of `channels` */
+size_t kernel_bias_scratch(const struct kernel_layout *layout); /* two doubles a channel of each */
+/* db = sum of dy over samples and positions, in double, in an order that neither threads nor the
+ * layout change. scratch: aligned to 64; overwritten. */
+void kernel_bias_backward(float *db, const float *dy, const struct kernel_layout *layout,
+                          void *scratch, int threads);
+
 /* ---- softmax of rows ---- */
 
 /* Of each row of a layout of rows (n_blocks 1, spatial 1): y = e^(x - max) / sum, over `channels`

@@ -47,7 +47,7 @@ struct layer {                    /* each kind has some of these */
     int n_in;
     const struct tree_node *parameters; /* names of parts: the word torch, or a map; NULL: ours */
     int64_t out;                        /* 0: as many as there are classes */
-    int64_t kernel[2], stride[2], dilation[2];
+    int64_t kernel[2], stride[2], dilation[2], output_padding[2];
     int64_t groups;
     struct padding padding;
     int ceil; /* of a pool: a window more for pixels that are left */
@@ -136,6 +136,16 @@ int inputs_check_read(struct building *b, int output);
 
 /* b->err's text with the place and the layer before it. */
 int build_fail(struct building *b, const struct tree_node *at, const struct layer *layer);
+/* layer_lists.c: struct layer_kind's build of those that are lists. */
+int build_sequential(struct building *b, const struct layer *layer, const struct tree_node *at,
+                     int x);
+int build_residual(struct building *b, const struct layer *layer, const struct tree_node *at,
+                   int x);
+int build_concat(struct building *b, const struct layer *layer, const struct tree_node *at, int x);
+/* Branches, or a list of names. */
+int layer_check_concat(const struct layer *layer, const struct tree_node *at, const char *place,
+                       struct ms_err *err);
+int build_repeat(struct building *b, const struct layer *layer, const struct tree_node *at, int x);
 /* Of a tensor. */
 const struct shape *build_shape(const struct building *b, int x);
 

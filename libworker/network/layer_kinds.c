@@ -188,6 +188,47 @@ static int build_conv2d(struct building *b, const struct layer *layer, const str
     return made(b, layer, at, graph_apply(b->graph, &op, b->err));
 }
 
+/* fans as PyTorch counts them: of the weight (in, out / groups, h, w), as a convolution's. */
+static int build_transposed(struct building *b, const struct layer *layer,
+                            const struct tree_node *at, int x)
+{
+    int rc = want_dims(b, layer, at, x, 4);
+    if (rc < 0) {
+        return rc;
+    }
+    const int64_t in = build_shape(b, x)->dim[1];
+    const int64_t area = layer->kernel[0] * layer->kernel[1];
+    const int64_t out = layer->out != 0 ? layer->out : b->input->classes;
+    if (in % layer->groups != 0 || out % layer->groups != 0) {
+        ms_fail(b->err, MS_E_INVALID,
+                "%lld groups of %lld channels that make %lld: both must be multiples of it",
+                (long long)layer->groups, (long long)in, (long long)out);
+        return build_fail(b, at, layer);
+    }
+    if (layer->padding.kind == PADDING_SAME) {
+        ms_fail(b->err, MS_E_INVALID,
+                "padding: same is not for a transposed convolution; give numbers: it makes "
+                "(size - 1) stride + reach - 2 padding + output_padding");
+        return build_fail(b, at, layer);
+    }
+    const int64_t makes = out / layer->groups;
+    const struct shape shape = {4, {in, makes, layer->kernel[0], layer->kernel[1]}};
+    const struct shape channels = {1, {out}};
+    const struct fans fans = {makes * area, in * area};
+    struct op op = {.kind = OP_CONV_TRANSPOSE2D, .in = {x}, .groups = layer->groups};
+    op.window = window_of(b, layer, x);
+    op.window.more_h = layer->output_padding[0];
+    op.window.more_w = layer->output_padding[1];
+    op.in[1] = param(b, layer, "weight", &shape, init_of(&layer->weight, fans));
+    int y = made(b, layer, at, graph_apply(b->graph, &op, b->err));
+    if (y < 0 || layer->bias.kind == RULE_NONE) {
+        return y;
+    }
+    op = (struct op){.kind = OP_BIAS, .in = {y}};
+    op.in[1] = param(b, layer, "bias", &channels, init_of(&layer->bias, fans));
+    return made(b, layer, at, graph_apply(b->graph, &op, b->err));
+}
+
 static int build_dense(struct building *b, const struct layer *layer, const struct tree_node *at,
                        int x)
 {
@@ -368,115 +409,6 @@ static int build_global_avg_pool(struct building *b, const struct layer *layer,
     return made(b, layer, at, graph_flatten(b->graph, y, b->err));
 }
 
-/* ---- lists in lists ---- */
-
-static int build_sequential(struct building *b, const struct layer *layer,
-                            const struct tree_node *at, int x)
-{
-    (void)at;
-    struct scope scope;
-    struct building inner = build_within(b, layer->name, &scope);
-    x = build_list(&inner, layer->layers, "sequential.layers", x);
-    b->n_layers = inner.n_layers;
-    return x;
-}
-
-/* Body first: definition order. */
-static int build_residual(struct building *b, const struct layer *layer, const struct tree_node *at,
-                          int x)
-{
-    struct scope scope;
-    struct building inner = build_within(b, layer->name, &scope);
-    int y = build_list(&inner, layer->body, "residual.body", x);
-    int other = x;
-    if (layer->shortcut != NULL && y >= 0) {
-        other = build_list(&inner, layer->shortcut, "residual.shortcut", x);
-    }
-    b->n_layers = inner.n_layers;
-    if (y < 0 || other < 0) {
-        return y < 0 ? y : other; /* err has its place */
-    }
-    y = graph_add(b->graph, y, other, b->err);
-    return made(b, layer, at, y);
-}
-
-static int check_concat(const struct layer *layer, const struct tree_node *at, const char *place,
-                        struct ms_err *err)
-{
-    const int has_list = layer->from != NULL && layer->from->kind == TREE_LIST;
-    return has_list != (layer->branches != NULL)
-               ? MS_OK
-               : tree_fail(at, err,
-                           "%s.concat: it puts branches in a row, or what a list of names says: "
-                           "give it `branches`, or `from: [a, b]`%s",
-                           place, has_list ? ", not both" : "");
-}
-
-/* In the order of the branches, or of the names. */
-static int build_concat(struct building *b, const struct layer *layer, const struct tree_node *at,
-                        int x)
-{
-    if (layer->branches == NULL) {
-        struct op row = {.kind = OP_CONCAT, .n_in = layer->n_in};
-        memcpy(row.in, layer->in, sizeof(row.in));
-        return made(b, layer, at, graph_apply(b->graph, &row, b->err));
-    }
-    struct scope scope;
-    struct building inner = build_within(b, layer->name, &scope);
-    struct op op = {.kind = OP_CONCAT, .n_in = (int)layer->branches->n_items};
-    for (int i = 0; i < op.n_in; i++) {
-        char place[64];
-        snprintf(place, sizeof(place), "concat.branches[%d]", i);
-        op.in[i] = build_list(&inner, layer->branches->items[i].value, place, x);
-        if (op.in[i] < 0) {
-            b->n_layers = inner.n_layers;
-            return op.in[i]; /* err has its place */
-        }
-    }
-    b->n_layers = inner.n_layers;
-    return made(b, layer, at, graph_apply(b->graph, &op, b->err));
-}
-
-/* "b" and two on is "d", "8" and two on "10". */
-static int label_of(const char *first, int64_t i, char *buf, size_t size)
-{
-    const size_t n = strlen(first);
-    if (strspn(first, "0123456789") == n && n < 10) {
-        snprintf(buf, size, "%lld", (long long)(atoll(first) + i));
-        return MS_OK;
-    }
-    const int is_letter =
-        n == 1 && ((first[0] >= 'a' && first[0] <= 'z') || (first[0] >= 'A' && first[0] <= 'Z'));
-    const int64_t last = first[0] >= 'a' ? 'z' : 'Z';
-    if (!is_letter || first[0] + i > last) {
-        return MS_E_INVALID;
-    }
-    snprintf(buf, size, "%c", (char)(first[0] + i));
-    return MS_OK;
-}
-
-static int build_repeat(struct building *b, const struct layer *layer, const struct tree_node *at,
-                        int x)
-{
-    for (int64_t i = 0; i < layer->times && x >= 0; i++) {
-        char label[32];
-        char name[MS_NAME_MAX + 40];
-        struct scope scope;
-        if (label_of(layer->first, i, label, sizeof(label)) < 0) {
-            return tree_fail(at, b->err,
-                             "repeat.first: '%s' is no label that counts on for %lld times; give a "
-                             "number or a letter",
-                             layer->first, (long long)layer->times);
-        }
-        snprintf(name, sizeof(name), "%s%s%s", layer->name, layer->name[0] != '\0' ? "." : "",
-                 label);
-        struct building inner = build_within(b, name, &scope);
-        x = build_list(&inner, layer->layers, "repeat.layers", x);
-        b->n_layers = inner.n_layers;
-    }
-    return x;
-}
-
 /* ---- keys ---- */
 
 #define NAME_ROW(what)                                                                             \
@@ -546,30 +478,48 @@ static int build_repeat(struct building *b, const struct layer *layer, const str
     }
 static const char *const affine_parts[] = {"weight", "bias", NULL};
 static const char *const norm_parts[] = {"gamma", "beta", "moving_mean", "moving_variance", NULL};
+static const char *const sample_norm_parts[] = {"gamma", "beta", NULL};
+#define GROUPS_ROW                                                                                 \
+    {                                                                                              \
+        .key = "groups", .type = FIELD_INT64, .offset = IN(groups), .min = 1, .max = OUT_MAX,      \
+        .builtin = "1", .help = "of channels, each by itself; as many as channels: depthwise"      \
+    }
+#define DILATION_ROW                                                                               \
+    {                                                                                              \
+        .key = "dilation", .type = FIELD_SIZE, .offset = IN(dilation), .min = 1,                   \
+        .max = KERNEL_MAX, .builtin = "1", .help = "[height, width] from one tap to the next"      \
+    }
 
 static const struct field conv2d_rows[] = {
     OWN_NAME,
-    PARAMETERS_ROW(affine_parts),
     OUT_ROW("channels that it makes"),
     KERNEL_ROW,
     STRIDE_ROW(1, "1", "[height, width] of a step"),
     PADDING_ROW,
     RULE_ROW(weight, "fan_in", "how the weight begins"),
     BIAS_ROW("none"),
-    {.key = "groups",
-     .type = FIELD_INT64,
-     .offset = IN(groups),
-     .min = 1,
-     .max = OUT_MAX,
-     .builtin = "1",
-     .help = "of channels, each by itself; as many as channels: depthwise"},
-    {.key = "dilation",
+    GROUPS_ROW,
+    DILATION_ROW,
+    PARAMETERS_ROW(affine_parts),
+};
+static const struct field transposed_rows[] = {
+    OWN_NAME,
+    OUT_ROW("channels that it makes"),
+    KERNEL_ROW,
+    STRIDE_ROW(1, "1", "[height, width] of a step"),
+    PADDING_ROW,
+    {.key = "output_padding",
      .type = FIELD_SIZE,
-     .offset = IN(dilation),
-     .min = 1,
+     .offset = IN(output_padding),
+     .min = 0,
      .max = KERNEL_MAX,
-     .builtin = "1",
-     .help = "[height, width] from one tap to the next"},
+     .builtin = "0",
+     .help = "[height, width] of rows and columns more, less than the stride"},
+    RULE_ROW(weight, "fan_in", "how the weight begins"),
+    BIAS_ROW("none"),
+    GROUPS_ROW,
+    DILATION_ROW,
+    PARAMETERS_ROW(affine_parts),
 };
 static const struct field dense_rows[] = {
     OWN_NAME,
@@ -627,6 +577,7 @@ static const struct field layer_norm_rows[] = {
      .help = "sample: all its values; channels: those of each pixel by itself"},
     EPSILON_ROW,
     AFFINE_ROWS("ones", "zeros"),
+    PARAMETERS_ROW(sample_norm_parts),
 };
 static const struct field group_norm_rows[] = {
     OWN_NAME,
@@ -639,11 +590,13 @@ static const struct field group_norm_rows[] = {
      .help = "of channels, each by itself"},
     EPSILON_ROW,
     AFFINE_ROWS("ones", "zeros"),
+    PARAMETERS_ROW(sample_norm_parts),
 };
 static const struct field instance_norm_rows[] = {
     OWN_NAME,
     EPSILON_ROW,
     AFFINE_ROWS("none", "none"),
+    PARAMETERS_ROW(sample_norm_parts),
 };
 static const struct field bare_rows[] = {BARE_NAME};
 static const struct field add_rows[] = {
@@ -738,6 +691,7 @@ static const struct field repeat_rows[] = {
 #define NO_KEYS(of) TABLE(bare_rows, of)
 const struct layer_kind layer_kinds[] = {
     {"conv2d", TABLE(conv2d_rows, "conv2d"), build_conv2d, 1, NULL},
+    {"conv_transpose2d", TABLE(transposed_rows, "conv_transpose2d"), build_transposed, 1, NULL},
     {"dense", TABLE(dense_rows, "dense"), build_dense, 1, NULL},
     {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1, NULL},
     {"layer_norm", TABLE(layer_norm_rows, "layer_norm"), build_layer_norm, 1, NULL},
@@ -761,7 +715,7 @@ const struct layer_kind layer_kinds[] = {
     {"flatten", NO_KEYS("flatten"), build_flatten, 0, NULL},
     {"sequential", TABLE(sequential_rows, "sequential"), build_sequential, 0, NULL},
     {"residual", TABLE(residual_rows, "residual"), build_residual, 0, NULL},
-    {"concat", TABLE(concat_rows, "concat"), build_concat, 0, check_concat},
+    {"concat", TABLE(concat_rows, "concat"), build_concat, 0, layer_check_concat},
     {"repeat", TABLE(repeat_rows, "repeat"), build_repeat, 0, NULL},
 };
 const size_t n_layer_kinds = MS_ARRAY_SIZE(layer_kinds);

@@ -86,8 +86,8 @@ static int pick(struct plan *plan, const struct dn_spec *given, const struct dn_
     return free_choice != NULL ? 0 : lower_only(plan, any, ret, err);
 }
 
-static int conv_pd(struct lowering *lo, int index, const struct dn_spec *given, int free_weights,
-                   struct dn_pd **ret, struct ms_err *err)
+int lower_conv_pd(struct lowering *lo, int index, const struct dn_spec *given, int free_weights,
+                  struct dn_pd **ret, struct ms_err *err)
 {
     struct dn_spec any = *given;
     int rc = all_any(lo->plan, &any, err);
@@ -112,7 +112,7 @@ int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *err)
                            .hint = hint};
     lower_window(forward, &spec);
     struct dn_pd *pd = NULL;
-    int rc = conv_pd(lo, index, &spec, 1, &pd, err);
+    int rc = lower_conv_pd(lo, index, &spec, 1, &pd, err);
     if (rc < 0) {
         return rc;
     }
@@ -132,10 +132,9 @@ int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *err)
     return rc;
 }
 
-/* Runs the primitive and brings its gradient of the weights into the parameter's layout. */
-static int weights_gradient(struct lowering *lo, int index, const struct dn_spec *spec,
-                            const struct dn_pd *pd, int param, int dw,
-                            struct operand args[DN_ROLES], struct ms_err *err)
+int lower_weights_gradient(struct lowering *lo, int index, const struct dn_spec *spec,
+                           const struct dn_pd *pd, int param, int dw, struct operand args[DN_ROLES],
+                           struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     struct operand target;
@@ -172,7 +171,7 @@ int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
                            .hint = hint};
     lower_window(forward, &spec);
     struct dn_pd *pd = NULL;
-    int rc = conv_pd(lo, index, &spec, 0, &pd, err);
+    int rc = lower_conv_pd(lo, index, &spec, 0, &pd, err);
     if (rc < 0) {
         return rc;
     }
@@ -183,7 +182,7 @@ int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
                 : gradient_as(lo, index, op->in[1], dn_pd_md(plan->dn, pd, DN_DIFF_DST),
                               &args[DN_DIFF_DST], err);
     rc = rc < 0 ? rc : bias_gradient(lo, forward, op->out[1], &args[DN_DIFF_BIAS], err);
-    rc = rc < 0 ? rc : weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
+    rc = rc < 0 ? rc : lower_weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
     dn_pd_destroy(pd);
     return rc;
 }
@@ -262,7 +261,7 @@ int lower_dense_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
     rc = emit_as(plan, index, x->at, x->md, lo->sources[op->forward], &args[DN_SRC], err);
     rc = rc < 0 ? rc : gradient_as(lo, index, op->in[1], spec.dst, &args[DN_DIFF_DST], err);
     rc = rc < 0 ? rc : bias_gradient(lo, forward, op->out[1], &args[DN_DIFF_BIAS], err);
-    rc = rc < 0 ? rc : weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
+    rc = rc < 0 ? rc : lower_weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
     dn_pd_destroy(pd);
     return rc;
 }

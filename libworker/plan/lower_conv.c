@@ -27,8 +27,8 @@ static int is_as_good(const struct dn_pd *keep, const struct dn_pd *any)
 }
 
 /* The bias of an op that has one. */
-static int lower_bias(struct plan *plan, const struct op *op, struct dn_spec *spec,
-                      struct ms_err *err)
+static int bias_layout(struct plan *plan, const struct op *op, struct dn_spec *spec,
+                       struct ms_err *err)
 {
     if (op->n_in < 3) {
         return 0;
@@ -255,7 +255,7 @@ int lower_conv(struct lowering *lo, int index, struct ms_err *err)
     lower_window(op, &conv.spec);
     const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
     memcpy(conv.out_dims, y->dim, sizeof(conv.out_dims));
-    rc = lower_bias(plan, op, &conv.spec, err);
+    rc = bias_layout(plan, op, &conv.spec, err);
     if (rc < 0) {
         return rc;
     }
@@ -373,7 +373,7 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
     if (src == NULL || spec.weights == NULL || spec.dst == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
     }
-    rc = lower_bias(plan, op, &spec, err);
+    rc = bias_layout(plan, op, &spec, err);
     if (rc < 0) {
         return rc;
     }

@@ -54,9 +54,9 @@ void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op)
 void fuse_mask(struct lowering *lo, const struct readers *readers, int op);
 void fuse_loss(struct lowering *lo, const struct readers *readers, int op);
 
-/* lower.c, lower_conv.c, lower_activation.c, lower_norm.c, lower_softmax.c, lower_concat.c,
- * lower_bwd.c: the steps of an op, for its row. plan_lower puts before an error which op it was,
- * and its line where a spec is obeyed. */
+/* lower.c, lower_conv.c, lower_activation.c, lower_norm.c, lower_softmax.c, lower_transposed.c,
+ * lower_concat.c, lower_bwd.c: the steps of an op, for its row. plan_lower puts before an error
+ * which op it was, and its line where a spec is obeyed. */
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm(struct lowering *lo, int op, struct ms_err *err);
@@ -73,6 +73,11 @@ int lower_dense_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
 int lower_batch_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_norm(struct lowering *lo, int op, struct ms_err *err); /* of samples */
 int lower_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_transposed(struct lowering *lo, int op, struct ms_err *err);
+int lower_transposed_bwd_data(struct lowering *lo, int op, struct ms_err *err);
+int lower_transposed_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
+int lower_bias(struct lowering *lo, int op, struct ms_err *err);
+int lower_bias_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_softmax(struct lowering *lo, int op, struct ms_err *err);
 int lower_softmax_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_relu_bwd(struct lowering *lo, int op, struct ms_err *err);
@@ -115,6 +120,15 @@ struct kernel_layout lower_pixel_layout(const struct plan *plan, int tensor,
  * arena until OP_SUM. tensor: the gradient; -1: nobody wants it. */
 int lower_param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,
                          struct ms_err *err);
+/* A convolution's primitive, of given layouts or of others: the row's where there is one to obey.
+ * free_weights: their layout is given up for better code. */
+int lower_conv_pd(struct lowering *lo, int op, const struct dn_spec *given, int free_weights,
+                  struct dn_pd **ret, struct ms_err *err);
+/* Emits a primitive that makes a gradient of weights, and brings that into the parameter's layout.
+ */
+int lower_weights_gradient(struct lowering *lo, int op, const struct dn_spec *spec,
+                           const struct dn_pd *pd, int param, int dw, struct operand args[DN_ROLES],
+                           struct ms_err *err);
 /* The layout of a parameter, unless another op or plan has fixed it. */
 void lower_fix_param(struct plan_param *param, const struct dn_md *md);
 /* Makes a tensor's value be in layout `to` from here on. */

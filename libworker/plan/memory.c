@@ -198,6 +198,7 @@ static const struct inplace {
     {STEP_RELU6_BACKWARD, ELT_Y, ELT_B},
     {STEP_ADD, ELT_Y, ELT_A},
     {STEP_ADD, ELT_Y, ELT_B},
+    {STEP_BIAS, ELT_Y, ELT_A},
     {STEP_SOFTMAX, ELT_Y, ELT_A},
     {STEP_SOFTMAX_BACKWARD, ELT_Y, ELT_B},
     {STEP_DROPOUT, ELT_Y, ELT_A},

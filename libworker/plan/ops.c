@@ -7,6 +7,8 @@
 
 static const struct plan_op rows[] = {
     {OP_CONV2D, fuse_relu, lower_conv},
+    {OP_CONV_TRANSPOSE2D, NULL, lower_transposed},
+    {OP_BIAS, NULL, lower_bias},
     {OP_BATCH_NORM, fuse_batch_norm, lower_batch_norm},
     {OP_LAYER_NORM, NULL, lower_norm},
     {OP_GROUP_NORM, NULL, lower_norm},
@@ -35,6 +37,9 @@ static const struct plan_op rows[] = {
     {OP_BCE, NULL, lower_loss},
     {OP_CONV2D_BWD_DATA, NULL, lower_conv_bwd_data},
     {OP_CONV2D_BWD_WEIGHTS, NULL, lower_conv_bwd_weights},
+    {OP_CONV_TRANSPOSE2D_BWD_DATA, NULL, lower_transposed_bwd_data},
+    {OP_CONV_TRANSPOSE2D_BWD_WEIGHTS, NULL, lower_transposed_bwd_weights},
+    {OP_BIAS_BWD, NULL, lower_bias_bwd},
     {OP_BATCH_NORM_BWD, NULL, lower_batch_norm_bwd},
     {OP_NORM_BWD, NULL, lower_norm_bwd},
     {OP_RELU_BWD, fuse_mask, lower_relu_bwd},

@@ -146,6 +146,17 @@ static void run_norm(const struct plan *plan, const struct step *step)
     }
 }
 
+static void run_bias(const struct plan *plan, const struct step *step)
+{
+    const int threads = threads_for(plan, step->count);
+    if (step->kind == STEP_BIAS) {
+        kernel_bias(step->ptr[ELT_Y], step->ptr[ELT_A], step->ptr[ELT_B], &step->layout, threads);
+    } else {
+        kernel_bias_backward(step->ptr[ELT_Y], step->ptr[ELT_A], &step->layout, step->ptr[ELT_B],
+                             threads);
+    }
+}
+
 static void run_softmax(const struct plan *plan, const struct step *step)
 {
     if (step->kind == STEP_SOFTMAX) {
@@ -276,6 +287,10 @@ int step_run(struct plan *plan, struct step *step)
     case STEP_ADD:
     case STEP_ADD_RELU:
         run_elementwise(plan, step);
+        break;
+    case STEP_BIAS:
+    case STEP_BIAS_BACKWARD:
+        run_bias(plan, step);
         break;
     case STEP_SOFTMAX:
     case STEP_SOFTMAX_BACKWARD:

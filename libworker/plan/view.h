@@ -23,6 +23,8 @@ enum step_kind {
     STEP_RELU_BACKWARD,
     STEP_RELU6,
     STEP_RELU6_BACKWARD,
+    STEP_BIAS,
+    STEP_BIAS_BACKWARD,
     STEP_SOFTMAX,
     STEP_SOFTMAX_BACKWARD,
     STEP_DROPOUT,
@@ -62,6 +64,7 @@ enum {
     ELT_B,
     ELT_Y
 }; /* relu: A, Y; relu backward: A = y (relu6: x), B = dy, Y = dx; so softmax */
+/* bias: A = x, B = bias, Y = y; backward: A = dy, B = scratch, Y = db */
 enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
 enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
 

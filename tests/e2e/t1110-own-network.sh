@@ -38,7 +38,7 @@ first=$(grep -n 'conv2d' "$known" | head -n 1 | cut -d: -f1)
 ok "a width that is none of the data's is named" misfit "bad.yaml" 's/out: classes/out: 7/'
 ok "with both shapes" says "makes (16, 7), and 10 classes want (16, 10)" "$MSCTL" run --set network=nets/bad.yaml "$T/filed.yaml"
 ok "a layer that is none, by line" misfit "nets/bad.yaml:$first:" "${first}s/conv2d/convolution/"
-ok "with the nearest one" says "known: conv2d dense" "$MSCTL" run --set network=nets/bad.yaml "$T/filed.yaml"
+ok "with the nearest one" says "known: conv2d conv_transpose2d dense" "$MSCTL" run --set network=nets/bad.yaml "$T/filed.yaml"
 ok "images where rows are read, by line" misfit "bad.yaml:$((last - 1)):" '/global_avg_pool/d; /flatten/d'
 ok "with what to do" says "put a flatten or a global_avg_pool before it" "$MSCTL" run --set network=nets/bad.yaml "$T/filed.yaml"
 ok "a file that is not there" says "network: network file $T/nets/none.yaml cannot be opened" "$MSCTL" run --set network=nets/none.yaml "$T/filed.yaml"

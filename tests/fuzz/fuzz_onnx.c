@@ -31,7 +31,7 @@ static void read_weights(const struct onnx_file *file, const struct graph *graph
 /* What was read is a network, though perhaps none of this input. */
 static void check_network(const struct onnx_file *file, json_t *document)
 {
-    static const struct network_input input = {2, 3, 20, 16, 10, 0};
+    static const struct network_input input = {2, 3, 20, 16, 10, 0, 0};
     struct network *network = NULL;
     struct graph *graph = NULL;
     struct ms_err err = {0, ""};

@@ -128,6 +128,11 @@ static const struct {
     {"conv2d: {out: 5, kernel: 3, dilation: [1, 4], padding: same}", "(8, 5, 12, 10)"},
     {"conv2d: {out: 5, kernel: [3, 2], dilation: [3, 5], stride: 2, padding: [4, 1]}",
      "(8, 5, 7, 4)"},
+    {"conv_transpose2d: {out: 5, kernel: 3}", "(8, 5, 14, 12)"},
+    {"conv_transpose2d: {out: 5, kernel: 4, stride: 2, padding: 1}", "(8, 5, 24, 20)"},
+    {"conv_transpose2d: {out: 6, kernel: [3, 2], stride: [3, 1], padding: [1, 0], output_padding: "
+     "[2, 0], dilation: [1, 4], groups: 3}",
+     "(8, 6, 36, 14)"},
     {"max_pool: {kernel: 2}", "(8, 3, 6, 5)"},
     {"max_pool: {kernel: 3, stride: 2, padding: same}", "(8, 3, 6, 5)"},
     {"max_pool: {kernel: [3, 2], stride: [1, 2]}", "(8, 3, 10, 5)"},
@@ -195,6 +200,23 @@ START_TEST(groups_read_their_channels_and_a_bias_is_one_a_channel)
     graph = built("- flatten\n- dense: {name: fc, out: classes, bias: none}\n");
     ck_assert_int_lt(graph_find(graph, "fc.bias"), 0);
     ck_assert_int_eq(graph_op(graph, 1)->n_in, 2);
+    graph_destroy(graph);
+}
+END_TEST
+
+/* The weight is PyTorch's, (in, out / groups, h, w), and so are its fans. */
+START_TEST(a_transposed_convolution_has_the_weight_of_torch)
+{
+    struct graph *graph = built(
+        with_end("- conv_transpose2d: {name: a, out: 6, kernel: [2, 4], groups: 3, bias: fan_in}\n"
+                 "- conv_transpose2d: {name: b, out: 4, kernel: 1, weight: xavier_uniform}\n"));
+    ck_shape(graph, "a.weight", "(3, 2, 2, 4)");
+    ck_shape(graph, "a.bias", "(6)");
+    ck_assert_double_eq_tol(named(graph, "a.weight")->init.a, 0.25, 1e-12); /* 16 values */
+    ck_assert_double_eq_tol(named(graph, "a.bias")->init.a, 0.25, 1e-12);
+    ck_shape(graph, "b.weight", "(6, 4, 1, 1)");
+    ck_assert_int_lt(graph_find(graph, "b.bias"), 0);
+    ck_assert_double_eq_tol(named(graph, "b.weight")->init.a, sqrt(6.0 / 10), 1e-12);
     graph_destroy(graph);
 }
 END_TEST
@@ -281,7 +303,7 @@ static const struct {
     const char *text, *words;
 } wrong[] = {
     {"- conv3d: {out: 4}\n", "net.yaml:1:3: layers[0]: conv3d is no layer; did you mean conv2d?; "
-                             "known: conv2d dense batch_norm layer_norm group_norm"},
+                             "known: conv2d conv_transpose2d dense batch_norm"},
     {"- relu\n- batchnorm\n", "net.yaml:2:3: layers[1]: batchnorm is no layer; did you mean "
                               "batch_norm?"},
     {"- relu: {slope: 1}\n", "net.yaml:1:10: layers[0].relu.slope is no key of relu; known here: "},
@@ -303,6 +325,13 @@ static const struct {
     {"- flatten\n- instance_norm\n",
      "net.yaml:2:3: layer instance_norm1 (instance_norm): it reads images (n, channels, height, "
      "width), and gets (8, 360)"},
+    {"- conv_transpose2d: {out: 4, kernel: 2, padding: same}\n",
+     "layer conv_transpose2d1 (conv_transpose2d): padding: same is not for a transposed "},
+    {"- conv_transpose2d: {out: 4, kernel: 2, output_padding: 1}\n",
+     "conv_transpose2d: output padding must be at least 0 and less than the stride: window 2x2"},
+    {"- conv_transpose2d: {out: 4, kernel: 2, groups: 2}\n",
+     "2 groups of 3 channels that make 4: both must be multiples of it"},
+    {"- flatten\n- conv_transpose2d: {out: 4, kernel: 2}\n", "it reads images (n, channels, "},
     {"- softmax: {axis: 1}\n", "layers[0].softmax.axis is no key of softmax"},
     {"- flatten\n- dense: {out: 1}\n- softmax\n", "net.yaml:3:3: layer softmax: softmax: "
                                                   "the softmax of one value is 1, whatever it is"},
@@ -805,6 +834,7 @@ int main(void)
                         (int)MS_ARRAY_SIZE(windows));
     tcase_add_test(t, branches_stand_in_a_row);
     tcase_add_test(t, groups_read_their_channels_and_a_bias_is_one_a_channel);
+    tcase_add_test(t, a_transposed_convolution_has_the_weight_of_torch);
     tcase_add_test(t, a_residual_adds_what_its_shortcut_makes);
     tcase_add_loop_test(t, parameters_begin_as_their_rule_says, 0, (int)MS_ARRAY_SIZE(rules));
     tcase_add_test(t, a_bias_begins_as_its_weight_does);

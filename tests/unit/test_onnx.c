@@ -73,7 +73,7 @@ static struct sample sample_of(const char *name)
     ret.logits = json_object_get(of, "logits");
     ret.is_training = json_is_true(json_object_get(of, "is_training"));
     ret.input = (struct network_input){
-        dim[0], dim[1], dim[2], dim[3], (int64_t)json_array_size(ret.logits) / dim[0], 0};
+        dim[0], dim[1], dim[2], dim[3], (int64_t)json_array_size(ret.logits) / dim[0], 0, 0};
     return ret;
 }
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { BATCH = 3, OUT = 4, KERNEL = 2, SOURCES = 2, PARAM_SHAPES = 4 };
+enum { BATCH = 3, OUT = 4, KERNEL = 2, SOURCES = 2, PARAM_SHAPES = 5 };
 
 static const struct init normal = {INIT_NORMAL, 0.5};
 
@@ -56,8 +56,11 @@ static int input_of(struct graph *g, char want, int slot, int source, const stru
 {
     const struct shape *values = &graph_tensor(g, source)->shape;
     int64_t c = values->dim[1];
-    const struct shape shapes[PARAM_SHAPES] = {
-        {1, {c}}, {1, {OUT}}, {2, {OUT, c}}, {4, {OUT, c, KERNEL, KERNEL}}};
+    const struct shape shapes[PARAM_SHAPES] = {{1, {c}},
+                                               {1, {OUT}},
+                                               {2, {OUT, c}},
+                                               {4, {OUT, c, KERNEL, KERNEL}},
+                                               {4, {c, OUT, KERNEL, KERNEL}}};
     char name[32];
     snprintf(name, sizeof(name), "op.%d", slot);
     switch (want) {

@@ -62,6 +62,34 @@ static void put_conv(struct maker *m, struct made *made, int64_t out, int64_t mo
     made->w = (made->w + stride - 1) / stride;
 }
 
+static void put_transposed(struct maker *m, struct made *made)
+{
+    const int64_t stride = 1 + draw(m, 2), kernel = 1 + draw(m, 3), gap = draw(m, 2);
+    const int64_t reach = (kernel - 1) * (gap + 1) + 1;
+    const int64_t more = draw(m, (uint64_t)stride);
+    int64_t padding = draw(m, (uint64_t)(reach < 3 ? reach : 3));
+    int64_t groups = 1 + draw(m, 4);
+    while (made->c % groups != 0) {
+        groups--;
+    }
+    while (2 * padding >= reach || (made->h - 1) * stride + reach - 2 * padding + more > 12 ||
+           (made->w - 1) * stride + reach - 2 * padding + more > 12) {
+        if (padding == 0) {
+            return; /* large enough */
+        }
+        padding--;
+    }
+    const int64_t width = groups * (1 + draw(m, 7));
+    put(m,
+        "{conv_transpose2d: {out: %lld, kernel: %lld, stride: %lld, dilation: %lld, groups: %lld, "
+        "padding: %lld, output_padding: %lld, bias: %s}}, ",
+        (long long)width, (long long)kernel, (long long)stride, (long long)gap + 1,
+        (long long)groups, (long long)padding, (long long)more, bias(m));
+    made->c = width;
+    made->h = (made->h - 1) * stride + reach - 2 * padding + more;
+    made->w = (made->w - 1) * stride + reach - 2 * padding + more;
+}
+
 static void put_dense(struct maker *m, struct made *made, int64_t out)
 {
     made->c = out > 0 ? out : 1 + draw(m, 24);
@@ -214,6 +242,9 @@ static void put_network(struct maker *m, struct made made)
 {
     put(m, "[");
     for (int64_t n = 2 + draw(m, 6); n > 0; n--) {
+        if (!made.is_rows && draw(m, 4) == 0) {
+            put_transposed(m, &made);
+        }
         put_layer(m, &made);
         put(m, ", ");
         if (!made.is_rows && draw(m, 8) == 0) {
