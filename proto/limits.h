@@ -236,7 +236,7 @@
 #define MS_DOCUMENT_DEPTH_MAX 48
 #define MS_DOCUMENT_NODES_MAX 16384
 #define MS_BATCH_MAX          65536
-#define MS_ACCUMULATE_MAX     1024 /* batches of a step: 67 million samples a worker */
+#define MS_ACCUMULATE_MAX     1024         /* batches of a step: 67 million samples a worker */
 #define MS_TEAM_STACK_MIN     (256U << 10) /* of an OpenMP thread: AVX-512 kernels need 48 KiB */
 #define MS_THREADS_MAX        MS_CPUS_MAX  /* of a rank: a service may have 4096 tasks */
 #define MS_EPOCHS_MAX         1000000
