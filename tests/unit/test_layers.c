@@ -789,7 +789,7 @@ END_TEST
 
 START_TEST(every_kind_and_key_stands_in_the_manual)
 {
-    static char manual[16384];
+    static char manual[32768];
     char path[1024];
     const char *root = getenv("MSCHED_SOURCE_ROOT");
     ck_assert_ptr_nonnull(root);
