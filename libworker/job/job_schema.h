@@ -40,8 +40,8 @@ extern const struct field_own job_groups;
 struct network;
 int job_network_read(const struct field_reader *reader, const struct tree_node *node,
                      struct network **ret);
-/* The weights of a network that is an ONNX model begin as the model has them, where the job does not
- * say initial_weights. tree, base_dir: as in job_check. */
+/* The weights of a network that is an ONNX model begin as the model has them, where the job does
+ * not say initial_weights. tree, base_dir: as in job_check. */
 int job_take_weights(struct job *job, const struct tree_node *tree, const char *base_dir,
                      struct ms_err *err);
 /* A text of at most MS_JOB_FILE_MAX bytes and one more; what: "job file". Returns owned. */
