@@ -491,16 +491,11 @@ static const char *const sample_norm_parts[] = {"gamma", "beta", NULL};
     }
 
 static const struct field conv2d_rows[] = {
-    OWN_NAME,
-    OUT_ROW("channels that it makes"),
-    KERNEL_ROW,
-    STRIDE_ROW(1, "1", "[height, width] of a step"),
-    PADDING_ROW,
-    RULE_ROW(weight, "fan_in", "how the weight begins"),
-    BIAS_ROW("none"),
-    GROUPS_ROW,
-    DILATION_ROW,
-    PARAMETERS_ROW(affine_parts),
+    OWN_NAME,         OUT_ROW("channels that it makes"),
+    KERNEL_ROW,       STRIDE_ROW(1, "1", "[height, width] of a step"),
+    PADDING_ROW,      RULE_ROW(weight, "fan_in", "how the weight begins"),
+    BIAS_ROW("none"), GROUPS_ROW,
+    DILATION_ROW,     PARAMETERS_ROW(affine_parts),
 };
 static const struct field transposed_rows[] = {
     OWN_NAME,
