@@ -241,7 +241,15 @@ int group_all_reduce_max(struct group *group, double *values, size_t count, stru
     return reduce_f64(group, MESH_ALL_REDUCE_MAX, larger, values, count, err);
 }
 
+/* In pieces, each a reduction of its own: no sum is of two of them. */
 int group_all_reduce_sum_f64(struct group *group, double *values, size_t count, struct ms_err *err)
 {
-    return reduce_f64(group, MESH_ALL_REDUCE_F64, add, values, count, err);
+    size_t at = 0;
+    int rc = 0;
+    do {
+        const size_t piece = count - at < DOUBLES_MAX ? count - at : DOUBLES_MAX;
+        rc = reduce_f64(group, MESH_ALL_REDUCE_F64, add, values + at, piece, err);
+        at += piece;
+    } while (rc == 0 && at < count);
+    return rc;
 }

@@ -197,7 +197,8 @@ int group_step_begin(struct group *group, uint64_t step, struct ms_err *err);
 
 /* Elementwise maximum of count doubles (small: metrics, digests); in place. count <= 1024. */
 int group_all_reduce_max(struct group *group, double *values, size_t count, struct ms_err *err);
-/* Sum of count doubles in rank order by the same tree; in place. count <= 1024. */
+/* Sum of count doubles in rank order by the same tree; in place. More than 1024 take several turns,
+ * and should be few: scores of an evaluation. */
 int group_all_reduce_sum_f64(struct group *group, double *values, size_t count, struct ms_err *err);
 /* bytes of root to all; data is in or out. Any size; goes through in pieces. */
 int group_broadcast(struct group *group, void *data, size_t bytes, int root, struct ms_err *err);

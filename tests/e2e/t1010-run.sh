@@ -39,6 +39,10 @@ ok "and counts what it was asked to" run counted --set epochs=1 --set steps=4 --
 ok "of all samples, on whichever worker they were" jq -es '[.[] | select(.eval_loss)][0]
     | ([.confusion[][]] | add) == 64 and ([range(10) as $c | .confusion[$c][$c]] | add) / 64 == .accuracy
     and .top5 >= .accuracy and (.precision | length) == 10 and (.perplexity / (.eval_loss | exp) - 1 | fabs) < 1e-6' "$T/counted/metrics.jsonl"
+ok "of a hundred classes, too" run many -n 2 --set epochs=1 --set steps=4 --set classes=100 --set \
+    'evaluate={dataset: {kind: shapes, samples: 64}, metrics: [per_class, confusion]}' "$T/long.yaml"
+ok "each sample once" jq -es '[.[] | select(.eval_loss)][0] | ([.confusion[][]] | add) == 64 and (.confusion | length) == 100
+    and (.recall | length) == 100' "$T/many/metrics.jsonl"
 ok "and the log of rank 0 has the table" grep -Eq "^ +9 +[0-9.-]+( %)? +[0-9.]+ % +[0-9]+$" "$T/counted/worker_0.log"
 ok "says that the moving statistics have not settled" \
     grep -q "^              66 % of the moving statistics are what they were at first" "$T/early.out"

@@ -132,6 +132,17 @@ static int small_body(int rank, struct mesh *mesh, int world)
         values[i] = ldexp(1.0 + rank, (int)(i % 60) * (rank % 2 == 0 ? 1 : -1));
     }
     CHILD_OK(mesh_all_reduce_sum_f64(mesh, values, 1024, err));
+    /* more than go at once: each is the sum of its own place */
+    enum { MANY = 2 * 1024 + 3 };
+    static double many[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        many[i] = (double)(i * 10 + (size_t)rank);
+    }
+    CHILD_OK(mesh_all_reduce_sum_f64(mesh, many, MANY, err));
+    for (size_t i = 0; i < MANY; i++) {
+        CHILD_TRUE(many[i] == (double)((size_t)world * i * 10) + (double)(world * (world - 1) / 2),
+                   "sum %zu of many is %g", i, many[i]);
+    }
     uint8_t mine[sizeof(values)];
     static uint8_t all[RANKS_MAX][sizeof(values)];
     memcpy(mine, values, sizeof(values));
