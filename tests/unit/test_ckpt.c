@@ -278,6 +278,10 @@ static const struct {
                        "Float32\x1a\x04\0\0\0\0"),
          "a shape is not of at most 8 sizes"),
     CASE("\x0a\x05\x0a\x01w\x1a\x00", "tensor w: it is a map of keys and values"),
+    /* 2,000 values, of which two are there; a type that is safetensors' */
+    CASE(VALUE("\x17", "\x12\x08\xd0\x0f\x12\x03"
+                       "F32\x1a\x08\0\0\0\0\0\0\0\0"),
+         "tensor w: its type is none of MindSpore's"),
     /* one piece of another type */
     CASE(VALUE("\x16", "\x11\x08\x01\x12\x07"
                        "Float32\x1a\x04\0\0\0\0") VALUE("\x14", "\x0f\x08\x01\x12\x05"
