@@ -12,7 +12,7 @@ int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want
                   struct operand *ret, struct ms_err *err)
 {
     const struct plan_param *p = &plan->params[param];
-    if (want == p->mirror) {
+    if (want == p->mirror && plan->training) { /* evaluation may have other weights */
         *ret = (struct operand){PLACE_MIRROR, param};
         return 0;
     }
