@@ -10,7 +10,7 @@
 
 const struct cli_option cmd_export_options[] = {
     {"output", 'o', "FILE", "what is written: .safetensors, or .ckpt for MindSpore", NULL},
-    {"names", 0, "WHOSE", "of norms: mindspore (unless given) or torch", NULL},
+    {"names", 0, "WHOSE", "of norms: torch, mindspore (unless given for .ckpt) or own", NULL},
     {"force", 0, NULL, "replace a file that is there", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -39,7 +39,6 @@ static int read_options(const struct cli_args *args, struct data_export *ret, st
 {
     const char *names = cli_value(args, "names");
     const char *to = cli_value(args, "output");
-    const int is_torch = names != NULL && strcmp(names, "torch") == 0;
     struct stat st;
     if (to == NULL) {
         return ms_fail(err, MS_E_INVALID, "msctl export: give -o FILE.safetensors or -o FILE.ckpt");
@@ -48,12 +47,20 @@ static int read_options(const struct cli_args *args, struct data_export *ret, st
         return ms_fail(err, MS_E_INVALID,
                        "msctl export: '%.200s' ends neither in .safetensors nor in .ckpt", to);
     }
-    if (names != NULL && !is_torch && strcmp(names, "mindspore") != 0) {
-        return ms_fail(err, MS_E_INVALID,
-                       "msctl export: --names %.80s: mindspore and torch are known", names);
-    }
     ret->to = to;
-    ret->names = is_torch ? DATA_NAMES_TORCH : DATA_NAMES_OWN;
+    if (names == NULL) {
+        names = ends_in(to, ".ckpt") ? "mindspore" : "own";
+    }
+    if (strcmp(names, "torch") == 0) {
+        ret->names = DATA_NAMES_TORCH;
+    } else if (strcmp(names, "mindspore") == 0) {
+        ret->names = DATA_NAMES_MINDSPORE;
+    } else if (strcmp(names, "own") == 0) {
+        ret->names = DATA_NAMES_OWN;
+    } else {
+        return ms_fail(err, MS_E_INVALID,
+                       "msctl export: --names %.80s: mindspore, torch and own are known", names);
+    }
     return stat(to, &st) == 0 && !cli_has(args, "force")
                ? ms_fail(err, MS_E_EXISTS,
                          "%.200s is there already: name another file, or replace it with --force",

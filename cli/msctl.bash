@@ -61,7 +61,7 @@ _msctl() {
         ;;
     export:*)
         case ${COMP_WORDS[COMP_CWORD - 1]} in
-        --names) mapfile -t COMPREPLY < <(compgen -W "mindspore torch" -- "$current") ;;
+        --names) mapfile -t COMPREPLY < <(compgen -W "mindspore torch own" -- "$current") ;;
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
         esac
         ;;

@@ -200,7 +200,7 @@ int data_walk_weights(const char *path, void (*take)(void *arg, const void *byte
  * of `to` says; what optimizers and counters left among them is left out. MS_E_UNSUPPORTED: a
  * tensor that is not F32; MS_E_INVALID: none is left, or two come to have one name. `to` is whole,
  * or what it was before. */
-enum data_names { DATA_NAMES_OWN, DATA_NAMES_TORCH }; /* weights_names.h */
+enum data_names { DATA_NAMES_OWN, DATA_NAMES_TORCH, DATA_NAMES_MINDSPORE }; /* weights_names.h */
 struct data_export {
     const char *from, *to;
     enum data_names names;

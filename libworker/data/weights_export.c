@@ -4,6 +4,7 @@
 #include "libworker/data/weights_file.h"
 #include "libworker/data/weights_names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,17 +20,33 @@ struct export
 
 /* ---- which tensors, and how they are called ---- */
 
-/* A checkpoint of a training has its optimizer's, too. */
-static int is_slot(const struct weights_file *file, const char *name)
+/* What torch calls weight and bias is a norm's where the weight has one dimension. */
+static int is_of_norm(const struct weights_file *file, const struct safetensors_entry *entry)
 {
-    const char *of = weights_name_of_slot(name);
-    return of != NULL && weights_file_find(file, of) != NULL;
+    char weight[SAFETENSORS_NAME_MAX + 8];
+    const char *dot = strrchr(entry->name, '.');
+    if (dot == NULL || (strcmp(dot, ".weight") != 0 && strcmp(dot, ".bias") != 0)) {
+        return 1; /* a moving statistic, or what has no other name */
+    }
+    snprintf(weight, sizeof(weight), "%.*s.weight", (int)(dot - entry->name), entry->name);
+    const struct safetensors_entry *of = weights_file_find(file, weight);
+    return of != NULL && of->n_dims == 1;
+}
+
+static void rename_for(const struct export *export, const struct safetensors_entry *entry,
+                       struct safetensors_entry *to)
+{
+    if (export->asked->names == DATA_NAMES_TORCH) {
+        (void)weights_name_to_torch(entry->name, to->name, sizeof(to->name));
+    } else if (export->asked->names == DATA_NAMES_MINDSPORE && is_of_norm(export->from, entry)) {
+        (void)weights_name_from_torch(entry->name, to->name, sizeof(to->name));
+    }
 }
 
 static int take(struct export *export, const struct safetensors_entry *entry, struct ms_err *err)
 {
     struct safetensors_entry *to = &export->entries[export->n];
-    if (is_slot(export->from, entry->name) || weights_name_is_count(entry->name)) {
+    if (weights_file_is_aside(export->from, entry)) {
         return MS_OK;
     }
     if (strcmp(entry->dtype, "F32") != 0) {
@@ -37,10 +54,8 @@ static int take(struct export *export, const struct safetensors_entry *entry, st
                        export->asked->from, entry->name, entry->dtype);
     }
     *to = *entry;
-    if (export->asked->names == DATA_NAMES_TORCH) {
-        (void)weights_name_to_torch(entry->name, to->name, sizeof(to->name));
-    }
-    export->sources[export->n++] = entry;
+    rename_for(export, entry, to);
+    export->sources[export->n++] = weights_file_source(export->from, entry);
     export->bytes += entry->end - entry->begin;
     return MS_OK;
 }
@@ -64,7 +79,7 @@ static int check_names(const struct export *export, struct ms_err *err)
     for (size_t i = 1; rc == MS_OK && i < export->n; i++) {
         if (by_name(&sorted[i - 1], &sorted[i]) == 0) {
             rc = ms_fail(err, MS_E_INVALID,
-                         "%.200s: two tensors would be called %.80s by torch; keep their own names",
+                         "%.200s: two tensors would have the name %.80s; keep their own ones",
                          export->asked->from, sorted[i].name);
         }
     }
@@ -114,7 +129,10 @@ static int put(const struct export *export, const struct writer *writer, size_t 
 {
     const struct safetensors_entry *source = export->sources[i];
     const struct safetensors_entry *entry = &export->entries[i];
-    const size_t count = (size_t)(source->end - source->begin) / sizeof(float);
+    size_t count = 1; /* the readers hold it against the bytes that there are */
+    for (int d = 0; d < source->n_dims; d++) {
+        count *= (size_t)source->dim[d];
+    }
     float *values = malloc(count > 0 ? count * sizeof(*values) : 1);
     int rc = values != NULL
                  ? weights_file_read(export->from, source, values, count, err)

@@ -2,6 +2,7 @@
 #include "libworker/data/weights_file.h"
 
 #include "libworker/data/ckpt.h"
+#include "libworker/data/weights_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,39 @@ const struct safetensors_entry *weights_file_find(const struct weights_file *fil
 {
     return file->ckpt != NULL ? ckpt_find(file->ckpt, name)
                               : safetensors_find(file->safetensors, name);
+}
+
+/* docs/checkpoint.md: the format's own word in the metadata. */
+static int is_checkpoint(const struct weights_file *file)
+{
+    const char *format =
+        file->safetensors != NULL ? safetensors_meta(file->safetensors, "format") : NULL;
+    return format != NULL && strcmp(format, "msched checkpoint") == 0;
+}
+
+int weights_file_is_aside(const struct weights_file *file, const struct safetensors_entry *entry)
+{
+    const int is_number = entry->n_dims == 0 || (entry->n_dims == 1 && entry->dim[0] == 1);
+    const char *of = file->ckpt != NULL    ? weights_name_of_their_slot(entry->name)
+                     : is_checkpoint(file) ? weights_name_of_slot(entry->name)
+                                           : NULL;
+    return weights_name_is_count(entry->name) ||
+           (of != NULL && weights_file_find(file, of) != NULL) ||
+           (file->ckpt != NULL && is_number && strchr(entry->name, '.') == NULL);
+}
+
+const struct safetensors_entry *weights_file_source(const struct weights_file *file,
+                                                    const struct safetensors_entry *entry)
+{
+    char name[SAFETENSORS_NAME_MAX];
+    const struct safetensors_entry *average =
+        is_checkpoint(file)
+            ? weights_file_find(file, weights_name_of_average(entry->name, name, sizeof(name)))
+            : NULL;
+    const int is_alike = average != NULL && average->n_dims == entry->n_dims &&
+                         memcmp(average->dim, entry->dim, sizeof(entry->dim)) == 0 &&
+                         strcmp(average->dtype, entry->dtype) == 0;
+    return is_alike ? average : entry;
 }
 
 int weights_file_read(struct weights_file *file, const struct safetensors_entry *entry, float *dst,

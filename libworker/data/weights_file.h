@@ -18,6 +18,13 @@ size_t weights_file_count(const struct weights_file *file);
 const struct safetensors_entry *weights_file_at(const struct weights_file *file, size_t i);
 const struct safetensors_entry *weights_file_find(const struct weights_file *file,
                                                   const char *name);
+/* What is in it that is no weight, whoever wrote it: of a checkpoint the optimizer's slots and the
+ * moving averages, of MindSpore's numbers that are none of a network's, of torch's counters. The
+ * other tensors of a file without optimizer are all weights, whatever they are called. */
+int weights_file_is_aside(const struct weights_file *file, const struct safetensors_entry *entry);
+/* Where the weight's values are: of a checkpoint with moving averages, in its average. */
+const struct safetensors_entry *weights_file_source(const struct weights_file *file,
+                                                    const struct safetensors_entry *entry);
 /* Reads an F32 tensor; count must be its elements. */
 int weights_file_read(struct weights_file *file, const struct safetensors_entry *entry, float *dst,
                       size_t count, struct ms_err *err);

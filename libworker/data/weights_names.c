@@ -48,20 +48,39 @@ const char *weights_name_from_torch(const char *name, char *buf, size_t size)
     return with_part(name, part, buf, size);
 }
 
-/* MindSpore 2.10: Momentum, SGD, Adam, AdamWeightDecay, RMSProp, Adagrad, FTRL, Lamb. */
-const char *weights_name_of_slot(const char *name)
+/* The word before the first dot is one of those. */
+static const char *behind_word(const char *name, const char *const *words, size_t n_words)
 {
-    static const char *const words[] = {"moments", "moment", "moment1",    "moment2", "accum",
-                                        "stat",    "linear", "mean_grad",  "lamb_m",  "lamb_v",
-                                        "adam_m",  "adam_v", "mean_square"};
     const char *dot = strchr(name, '.');
-    for (size_t i = 0; dot != NULL && i < MS_ARRAY_SIZE(words); i++) {
+    for (size_t i = 0; dot != NULL && i < n_words; i++) {
         const size_t n = strlen(words[i]);
         if (strncmp(name, words[i], n) == 0 && name + n == dot) {
             return dot + 1;
         }
     }
     return NULL;
+}
+
+const char *weights_name_of_slot(const char *name)
+{
+    static const char *const words[] = {"moments",     "moment1",       "moment2",
+                                        "mean_square", "mean_gradient", "average"};
+    return behind_word(name, words, MS_ARRAY_SIZE(words));
+}
+
+/* MindSpore 2.10: Momentum, SGD, Adam, AdamWeightDecay, RMSProp, Adagrad, FTRL, Lamb. */
+const char *weights_name_of_their_slot(const char *name)
+{
+    static const char *const words[] = {"moments", "moment", "moment1",    "moment2", "accum",
+                                        "stat",    "linear", "mean_grad",  "lamb_m",  "lamb_v",
+                                        "adam_m",  "adam_v", "mean_square"};
+    return behind_word(name, words, MS_ARRAY_SIZE(words));
+}
+
+const char *weights_name_of_average(const char *name, char *buf, size_t size)
+{
+    snprintf(buf, size, "average.%s", name);
+    return buf;
 }
 
 int weights_name_is_count(const char *name)

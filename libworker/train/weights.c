@@ -55,30 +55,24 @@ static int is_known(const struct graph *graph, const char *name)
 {
     char own[SAFETENSORS_NAME_MAX];
     return graph_find(graph, name) >= 0 ||
-           graph_find(graph, weights_name_from_torch(name, own, sizeof(own))) >= 0;
+           graph_find(graph, weights_name_from_torch(name, own, sizeof(own))) >= 0 ||
+           graph_find(graph, weights_name_to_torch(name, own, sizeof(own))) >= 0;
 }
 
-/* What an optimizer or a counter left there. A scalar of MindSpore's is none of a network's: a
- * learning rate, a number of steps. */
-static int is_passed_over(const struct graph *graph, const struct safetensors_entry *entry,
-                          int is_ckpt)
+/* What an optimizer or a counter left there. */
+static int is_passed_over(const struct weights_file *file, const struct graph *graph,
+                          const struct safetensors_entry *entry)
 {
-    const int is_scalar = entry->n_dims == 0 || (entry->n_dims == 1 && entry->dim[0] == 1);
     const char *of_slot = optimizer_slot_of(entry->name);
-    if (of_slot == NULL && is_ckpt) {
-        of_slot = weights_name_of_slot(entry->name);
-    }
-    return (of_slot != NULL && is_known(graph, of_slot)) || weights_name_is_count(entry->name) ||
-           (is_ckpt && is_scalar);
+    return (of_slot != NULL && is_known(graph, of_slot)) || weights_file_is_aside(file, entry);
 }
 
 static int check_names(struct weights_file *file, const char *path, const struct graph *graph,
                        struct ms_err *err)
 {
-    const int is_ckpt = weights_file_is_ckpt(path);
     for (size_t i = 0; i < weights_file_count(file); i++) {
         const struct safetensors_entry *entry = weights_file_at(file, i);
-        if (!is_known(graph, entry->name) && !is_passed_over(graph, entry, is_ckpt)) {
+        if (!is_known(graph, entry->name) && !is_passed_over(file, graph, entry)) {
             return ms_fail(err, MS_E_INVALID,
                            "%s: tensor %s is not in the network %s; is it another network's file?",
                            path, entry->name, graph_name(graph));
@@ -96,14 +90,33 @@ static int fail_missing(const char *path, const struct tensor *tensor, struct ms
                          tensor->name);
 }
 
+/* By its own name, or by what others call it. Of a checkpoint with moving averages it is those that
+ * were evaluated. */
+static const struct safetensors_entry *find_entry(const struct weights_file *file, const char *name)
+{
+    char buf[SAFETENSORS_NAME_MAX];
+    const struct safetensors_entry *entry = weights_file_find(file, name);
+    if (entry == NULL) {
+        entry = weights_file_find(file, weights_name_to_torch(name, buf, sizeof(buf)));
+    }
+    if (entry == NULL) {
+        entry = weights_file_find(file, weights_name_from_torch(name, buf, sizeof(buf)));
+    }
+    return entry != NULL ? weights_file_source(file, entry) : NULL;
+}
+
+static const struct onnx_tensor *find_in_model(const struct onnx_file *file, const char *name)
+{
+    char buf[SAFETENSORS_NAME_MAX];
+    const struct onnx_tensor *entry = onnx_find(file, name);
+    entry = entry != NULL ? entry : onnx_find(file, weights_name_to_torch(name, buf, sizeof(buf)));
+    return entry != NULL ? entry : onnx_find(file, weights_name_from_torch(name, buf, sizeof(buf)));
+}
+
 static int read_one(struct weights_file *file, const char *path, const struct tensor *tensor,
                     float *values, size_t count, int *ret_is_there, struct ms_err *err)
 {
-    char torch[SAFETENSORS_NAME_MAX];
-    const struct safetensors_entry *entry = weights_file_find(file, tensor->name);
-    if (entry == NULL) {
-        entry = weights_file_find(file, weights_name_to_torch(tensor->name, torch, sizeof(torch)));
-    }
+    const struct safetensors_entry *entry = find_entry(file, tensor->name);
     *ret_is_there = entry != NULL;
     if (entry == NULL) {
         return fail_missing(path, tensor, err);
@@ -117,7 +130,7 @@ static int read_one_onnx(const struct onnx_file *file, const char *path,
                          const struct tensor *tensor, float *values, size_t count,
                          int *ret_is_there, struct ms_err *err)
 {
-    const struct onnx_tensor *entry = onnx_find(file, tensor->name);
+    const struct onnx_tensor *entry = find_in_model(file, tensor->name);
     *ret_is_there = entry != NULL;
     if (entry == NULL) {
         return fail_missing(path, tensor, err);

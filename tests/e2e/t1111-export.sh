@@ -52,6 +52,39 @@ ok "with torch's" begun "$T/torch.safetensors" from-torch
 ok "and with ours" begun "$T/good/weights.safetensors" from-ours
 ok "to the same bits" same "$(digest from-ckpt) $(digest from-torch)" "$(digest from-ours) $(digest from-ours)"
 
+# ---- of a job with moving averages they are the weights
+ok "a job trains with an average, by an optimizer of three slots" run averaged --set 'average={decay: 0.9}' \
+    --set 'optimizer={kind: rmsprop, learning_rate: 0.001, centered: true, momentum: 0.5}' "$T/job.yaml"
+ok "its checkpoint is exported" export_to "$T/averaged/checkpoints/net-10.json" averaged.safetensors
+ok "as what its run ended with" same "$(digest_of_file "$T/averaged.safetensors")" "$(digest averaged)"
+ok "with its names" same "$(names "$T/averaged.safetensors")" "$(names "$T/averaged/weights.safetensors")"
+
+# ---- names of others: a network that has torch's
+cat >"$T/torch.yaml" <<'YAML'
+name: net
+network:
+  - conv2d: {name: conv1, out: 4, kernel: 3, padding: same}
+  - batch_norm: {name: bn1, parameters: torch}
+  - relu
+  - global_avg_pool
+  - sequential: {name: linear, layers: [dense: {name: fc, out: 6}]}
+  - dense: {name: fc, out: classes}
+YAML
+sed -n '/^dataset:/,$p' "$T/job.yaml" >>"$T/torch.yaml"
+ok "a network of torch's names trains" run torch "$T/torch.yaml"
+ok "all of its tensors are exported, also those of a layer called as an optimizer's slot is" export_to "$T/torch" t.safetensors
+ok "by their names" same "$(names "$T/t.safetensors")" "$(names "$T/torch/weights.safetensors")"
+ok "for MindSpore its norm has other names" export_to "$T/torch" t.ckpt
+ok "which are those" bash -c 'for name in bn1.gamma bn1.beta bn1.moving_mean bn1.moving_variance linear.fc.weight; do
+    grep -qa "$name" "$1" || exit 1; done; ! grep -qa "bn1.weight" "$1"' - "$T/t.ckpt"
+begun_torch() { run "$2" --set initial_weights="$1" --set optimizer.learning_rate=0 --set steps=1 --set checkpoint=null "$T/torch.yaml"; }
+ok "the network begins with them" begun_torch "$T/t.ckpt" torch-from-ckpt
+ok "and with its own" begun_torch "$T/torch/weights.safetensors" torch-from-ours
+ok "to the same bits" same "$(digest torch-from-ckpt)" "$(digest torch-from-ours)"
+ok "a training of MindSpore's is exported without its numbers" export_to "$ROOT/tests/golden/ckpt/train.ckpt" ms.safetensors
+ok "and its optimizer" same "$(names "$T/ms.safetensors")" \
+    "bn1.beta bn1.gamma bn1.moving_mean bn1.moving_variance conv1.weight fc.bias fc.weight"
+
 # ---- what cannot be
 head -c 100 "$T/point.ckpt" >"$T/torn.ckpt"
 ok "a torn file is named" says "torn.ckpt: at byte 87 a field is longer than what it is in" export_to "$T/torn.ckpt" x.safetensors

@@ -175,6 +175,37 @@ START_TEST(names_of_torch_and_what_optimizers_leave_come_to_the_same)
 }
 END_TEST
 
+/* Of a checkpoint those that were evaluated; of any other file a tensor of that name is none. */
+START_TEST(moving_averages_of_a_checkpoint_are_its_weights)
+{
+    static const struct safetensors_entry entries[] = {
+        {.name = "fc.weight", .n_dims = 2, .dim = {1, 2}},
+        {.name = "fc.bias", .n_dims = 1, .dim = {1}},
+        {.name = "average.fc.weight", .n_dims = 2, .dim = {1, 2}},
+        {.name = "average.fc.bias", .n_dims = 1, .dim = {1}},
+        {.name = "mean_gradient.fc.bias", .n_dims = 1, .dim = {1}}};
+    static const float values[][2] = {{1, 2}, {3, 0}, {10, 20}, {30, 0}, {5, 0}};
+    static const char *const metadata[] = {"format", "msched checkpoint"};
+    for (size_t n_meta = 0; n_meta < 2; n_meta++) {
+        struct safetensors_writer *writer = NULL;
+        struct model_copy *copy = NULL;
+        struct train *train = NULL;
+        ck_ms_ok(safetensors_create(path, entries, 5, metadata, n_meta, &writer, err));
+        for (size_t i = 0; i < 5; i++) {
+            ck_ms_ok(safetensors_put(writer, entries[i].name, values[i],
+                                     i % 2 == 0 && i < 4 ? 2 : 1, err));
+        }
+        ck_ms_ok(safetensors_finish(writer, NULL, err));
+        ck_ms_ok(prepare(&train, err));
+        ck_ms_ok(model_copy_make(train_replica(train), 0, &copy, err));
+        ck_assert_float_eq(copy->values[0][0], n_meta == 0 ? 3 : 30);
+        ck_assert_float_eq(copy->values[1][1], n_meta == 0 ? 2 : 20);
+        model_copy_destroy(copy);
+        train_destroy(train);
+    }
+}
+END_TEST
+
 START_TEST(a_missing_parameter_is_named)
 {
     write_file(right, 1);
@@ -232,6 +263,7 @@ int main(void)
     tcase_add_test(tc, every_value_arrives_where_its_name_says);
     tcase_add_test(tc, what_was_saved_reads_back_bit_by_bit);
     tcase_add_test(tc, names_of_torch_and_what_optimizers_leave_come_to_the_same);
+    tcase_add_test(tc, moving_averages_of_a_checkpoint_are_its_weights);
     tcase_add_test(tc, a_missing_parameter_is_named);
     tcase_add_test(tc, a_parameter_that_the_network_does_not_have_is_named);
     tcase_add_test(tc, a_wrong_shape_is_told_with_the_right_one);
