@@ -6,6 +6,7 @@
  */
 #include <msworker.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +22,11 @@ static int show(void *arg, const struct msw_progress *progress)
 {
     (void)arg;
     if (progress->has_eval) {
-        printf("epoch %ld: accuracy %.2f %%\n", (long)progress->epoch, 100 * progress->accuracy);
+        printf("epoch %ld: loss %.5f", (long)progress->epoch, progress->eval_loss);
+        if (!isnan(progress->accuracy)) { /* of a regression */
+            printf(", accuracy %.2f %%", 100 * progress->accuracy);
+        }
+        printf("\n");
     } else if (progress->step % 50 == 0 || progress->step == progress->steps_total) {
         printf("step %lu of %lu: loss %.5f, %.0f samples/s\n", (unsigned long)progress->step,
                (unsigned long)progress->steps_total, (double)progress->loss,

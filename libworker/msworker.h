@@ -65,7 +65,7 @@ struct msw_progress {
     double samples_per_s, step_ms; /* of about the last twenty steps; samples of all ranks */
     double comm_wait_ms;           /* of the last step */
     int has_eval;                  /* an evaluation ended: the next two are set */
-    double eval_loss, accuracy;    /* accuracy: 0 to 1 */
+    double eval_loss, accuracy;    /* accuracy: 0 to 1; NaN: the loss has none */
 };
 
 struct msw_options {

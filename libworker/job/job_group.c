@@ -295,6 +295,29 @@ static const struct tree_node *pattern_node(const struct tree_node *group, size_
     return item->value->kind == TREE_LIST ? item->value->items[k].value : item->value;
 }
 
+/* The first group that matches holds: one behind them may have nothing left. */
+static int check_held(const struct job *job, const struct job_group *group,
+                      const struct tree_node *node, const char *place, const struct graph *graph,
+                      struct ms_err *err)
+{
+    const struct job_group *other = NULL;
+    const char *name = "";
+    for (int i = 0; i < graph_n_params(graph); i++) {
+        const struct job_group *holder = job_group_of(job, parameter(graph, i));
+        if (holder == group) {
+            return MS_OK;
+        }
+        if (other == NULL && matches(group, parameter(graph, i))) {
+            other = holder;
+            name = parameter(graph, i);
+        }
+    }
+    return tree_fail(node, err,
+                     "%s: every parameter that it matches belongs to a group before it (%s to "
+                     "optimizer.groups[%td]), and the first that matches holds; put it before that",
+                     place, name, other - job->groups);
+}
+
 static int check_group(const struct job *job, size_t g, const struct tree_node *list,
                        const struct graph *graph, struct ms_err *err)
 {
@@ -318,7 +341,7 @@ static int check_group(const struct job *job, size_t g, const struct tree_node *
             return fail_pattern(group->match[k], pattern_node(node, (size_t)k), place, graph, err);
         }
     }
-    return MS_OK;
+    return check_held(job, group, node, place, graph, err);
 }
 
 static int is_all_frozen(const struct job *job, const struct graph *graph)

@@ -769,7 +769,7 @@ static const struct field job_rows[] = {
 
     {.key = "graph",
      .type = FIELD_LATER,
-     .help = "the import of graphs: network names one that is built in"},
+     .help = "graphs of MindSpore; a model of PyTorch's exporters is network: model.onnx"},
     {.key = "mixed_precision", .type = FIELD_LATER, .help = "bf16"},
     {.key = "model_parallel", .type = FIELD_LATER, .help = "model parallelism"},
     {.key = "pipeline_parallel", .type = FIELD_LATER, .help = "model parallelism"},

@@ -293,6 +293,19 @@ static int softmax_ce(struct graph *graph, int output, int label, const struct n
     return graph_apply(graph, &op, err);
 }
 
+/* Twice is once too often. */
+static int check_softmax(const struct network *network, const struct graph *graph, int output,
+                         enum network_loss loss, struct ms_err *err)
+{
+    const int producer = graph_tensor(graph, output)->producer;
+    const int is_softmax = producer >= 0 && graph_op(graph, producer)->kind == OP_SOFTMAX;
+    return loss == NETWORK_LOSS_SOFTMAX_CE && is_softmax
+               ? tree_fail(network->layers, err,
+                           "layers: the last one is a softmax, and loss softmax_cross_entropy takes "
+                           "the softmax of what it gets; leave the layer out")
+               : MS_OK;
+}
+
 static int add_loss(struct graph *graph, int output, const struct network_input *input,
                     enum network_loss loss, struct ms_err *err)
 {
@@ -339,6 +352,7 @@ static int fill_graph(const struct network *network, struct graph *graph,
             "layers: none of them has parameters, so there is nothing to train; give it a "
             "dense or conv2d layer");
     }
+    rc = rc < 0 ? rc : check_softmax(network, graph, x, loss, &why);
     rc = rc < 0 ? rc : add_loss(graph, x, input, loss, &why);
     return rc < 0 ? ms_fail(err, rc, "%s", why.text) : MS_OK;
 }

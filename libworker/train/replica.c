@@ -77,6 +77,27 @@ static int make_graph(const struct replica_config *cfg, int64_t batch, int train
     return 0;
 }
 
+/* A checkpoint has tensors called `moments.fc.weight`, and a network may, too. */
+static int check_slot_names(const struct job *job, const struct graph *graph, struct ms_err *err)
+{
+    const int n = job->has_checkpoint ? graph_n_params(graph) : 0;
+    for (int i = 0; i < n; i++) {
+        const char *name = graph_tensor(graph, graph_param_at(graph, i))->name;
+        for (int s = 0; s < optimizer_slots(&job->optimizer); s++) {
+            const char *slot = optimizer_slot_name(&job->optimizer, s);
+            char both[2 * GRAPH_NAME_MAX];
+            snprintf(both, sizeof(both), "%s.%s", slot, name);
+            if (graph_find(graph, both) >= 0) {
+                return ms_fail(err, MS_E_INVALID,
+                               "network: its parameter %s is called as the %s of %s, which the "
+                               "optimizer keeps, is in a checkpoint; give that layer another name",
+                               both, slot, name);
+            }
+        }
+    }
+    return MS_OK;
+}
+
 static int make_graphs(struct replica *replica, const struct replica_config *cfg,
                        struct ms_err *err)
 {
@@ -92,7 +113,7 @@ static int make_graphs(struct replica *replica, const struct replica_config *cfg
             rc = make_graph(cfg, batches[i], i != PLAN_EVALUATE, &replica->uses[i].graph, err);
         }
     }
-    return rc;
+    return rc < 0 ? rc : check_slot_names(cfg->job, replica->uses[PLAN_TRAIN].graph, err);
 }
 
 int replica_create(const struct replica_config *cfg, struct replica **ret, struct ms_err *err)

@@ -733,8 +733,9 @@ static const struct {
      "job.yaml:4:1: pipeline_parallel comes with a later version (model parallelism); leave"},
     {"tensor_parallel: 2\n", "tensor_parallel comes with a later version (model parallelism)"},
     {"model_parallel: 2\n", "model_parallel comes with a later version (model parallelism)"},
-    {"graph: net.onnx\n", "job.yaml:4:1: graph comes with a later version (the import of graphs: "
-                          "network names one that is built in); leave the key out"},
+    {"graph: net.onnx\n",
+     "job.yaml:4:1: graph comes with a later version (graphs of MindSpore; a "
+     "model of PyTorch's exporters is network: model.onnx); leave the key out"},
     {"mixed_precision: true\n", "mixed_precision comes with a later version (bf16)"},
     {"precision: bfloat16\n", "precision: bfloat16 comes later; this version has fp32"},
     {"checkpoints: {every: 5}\n", "checkpoints is no key of a job; did you mean checkpoint?"},

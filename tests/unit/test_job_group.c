@@ -159,6 +159,10 @@ static const struct {
     {"[{match: fc.*}, {match: '*', frozen: true}, {match: 'bn?.*'}]\n  schedule: {kind: cosine}\n"
      "  learning_rate: 0",
      "stands twice"},
+    {"[{match: '*'}, {match: fc.*, frozen: true}]",
+     "job.yaml:6:26: optimizer.groups[1]: every parameter that it matches belongs to a group "
+     "before "
+     "it (fc.weight to optimizer.groups[0]), and the first that matches holds; put it before that"},
     {"[{match: ['bn*', 'conv*', 'fc*'], frozen: true}]",
      "optimizer.groups: all parameters of network cifar_small are frozen: nothing is left"},
     {"[{match: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}]",
@@ -189,19 +193,22 @@ END_TEST
 
 START_TEST(there_may_be_sixty_four)
 {
-    struct job job;
-    char groups[4096] = "[";
-    for (int i = 0; i < MS_GROUPS_MAX; i++) {
-        const size_t used = strlen(groups);
-        snprintf(groups + used, sizeof(groups) - used, "%s{match: fc.*}", i > 0 ? ", " : "");
+    static struct job job;
+    char text[8192] =
+        "network: [flatten, repeat: {name: r, times: 70, layers: [dense: {name: d, out: 10}]}]\n"
+        "dataset: {kind: shapes}\noptimizer:\n  kind: sgd\n  learning_rate: 0.1\n  groups: [";
+    for (int i = 0; i < MS_GROUPS_MAX; i++) { /* a parameter each */
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, "%s{match: r.%d.d.weight}", i > 0 ? ", " : "",
+                 i);
     }
-    const size_t n = strlen(groups);
-    snprintf(groups + n, sizeof(groups) - n, "]");
-    ck_ms_ok(parse(groups, &job, err));
+    const size_t n = strlen(text);
+    snprintf(text + n, sizeof(text) - n, "]\n");
+    ck_ms_ok(job_parse(text, n + 2, "job.yaml", "/base", NULL, 0, 0, &job, err));
     ck_assert_int_eq(job.n_groups, 64);
-    snprintf(groups + n, sizeof(groups) - n, ", {match: fc.*}]");
-    ck_ms_fails(parse(groups, &job, err), MS_E_INVALID,
-                "optimizer.groups has 65 entries; at most 64");
+    snprintf(text + n, sizeof(text) - n, ", {match: fc.*}]\n");
+    ck_ms_fails(job_parse(text, strlen(text), "job.yaml", "/base", NULL, 0, 0, &job, err),
+                MS_E_INVALID, "optimizer.groups has 65 entries; at most 64");
 }
 END_TEST
 

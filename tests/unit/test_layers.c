@@ -380,6 +380,9 @@ static const struct {
      "(8, 3, 12, 10)"},
     {"- flatten\n- dense: {out: 4}\n",
      "net.yaml:1:1: layers: the last one makes (8, 4), and 5 classes want (8, 5)"},
+    {"- flatten\n- dense: {out: classes}\n- softmax\n",
+     "net.yaml:1:1: layers: the last one is a softmax, and loss softmax_cross_entropy takes the "
+     "softmax of what it gets; leave the layer out"},
     {"layers:\n  - relu\n", "layers: the last one makes (8, 3, 12, 10), and 5 classes want (8, 5)"},
     {"- concat: {branches: [[relu], [conv2d: {out: 2, kernel: 3}]]}\n",
      "net.yaml:1:3: layer concat: concat: the shapes differ in more than their channels"},

@@ -370,6 +370,21 @@ START_TEST(accuracy_is_of_what_is_right_or_wrong)
 }
 END_TEST
 
+START_TEST(names_of_a_checkpoint_s_slots_are_no_parameter_s)
+{
+    static const char *const sets[] = {
+        "network=[flatten, sequential: {name: moments, layers: [dense: {name: fc, out: 3}]}, "
+        "dense: {name: fc, out: classes}]",
+        "optimizer.kind=momentum", "checkpoint={}"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 2); /* nobody writes them into one file */
+    ck_ms_ok(run(&seen, dir, err));
+    train_case_job(&job, sets, 3);
+    ck_ms_fails(run(&seen, dir, err), MS_E_INVALID,
+                "its parameter moments.fc.weight is called as the moments of fc.weight");
+}
+END_TEST
+
 START_TEST(evaluation_comes_when_it_is_due)
 {
     static const char *const sets[] = {
@@ -663,6 +678,7 @@ int main(void)
     tcase_add_test(tc, an_abort_may_come_from_another_thread_at_any_moment);
     tcase_add_test(tc, a_loss_decides_what_is_learned);
     tcase_add_test(tc, accuracy_is_of_what_is_right_or_wrong);
+    tcase_add_test(tc, names_of_a_checkpoint_s_slots_are_no_parameter_s);
     tcase_add_test(tc, evaluation_comes_when_it_is_due);
     tcase_add_test(tc, what_was_trained_is_evaluated_at_the_end_wherever_that_is);
     tcase_add_test(tc, an_evaluation_before_the_moving_statistics_have_settled_says_so);
