@@ -1,6 +1,7 @@
 /* eval_name.c - on which data an accuracy was measured */
 #include "cli/eval_name.h"
 
+#include "proto/macros.h"
 #include "proto/text.h"
 
 #include <jansson.h>
@@ -28,6 +29,21 @@ static void name_folder(char *dst, size_t size, const char *path, const char *ki
     }
 }
 
+/* Of what was made ready where it was submitted: one place has one text then. */
+static int has_same_records(const json_t *a, const json_t *b)
+{
+    static const char *const keys[] = {"kind", "path",  "usage",  "samples",
+                                       "seed", "split", "inputs", "targets"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(keys); i++) {
+        const json_t *one = json_object_get(a, keys[i]);
+        const json_t *two = json_object_get(b, keys[i]);
+        if (one != two && (one == NULL || two == NULL || !json_equal(one, two))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 const char *cli_eval_name(char *buf, const void *job_json, size_t n)
 {
     char folder[128];
@@ -37,6 +53,11 @@ const char *cli_eval_name(char *buf, const void *job_json, size_t n)
     const char *usage = json_string_value(json_object_get(data, "usage"));
     if (kind == NULL) {
         snprintf(buf, CLI_EVAL_NAME_MAX, "the evaluation data");
+        json_decref(job);
+        return buf;
+    }
+    if (has_same_records(data, json_object_get(job, "dataset"))) {
+        snprintf(buf, CLI_EVAL_NAME_MAX, "the training data");
         json_decref(job);
         return buf;
     }

@@ -547,6 +547,25 @@ static int settle_targets(struct csv *set, const struct data_spec *spec,
 
 /* ---- the file ---- */
 
+int csv_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
+              struct ms_err *err)
+{
+    static const char *const files[] = {[DATA_TRAIN] = "train.csv", [DATA_TEST] = "test.csv"};
+    (void)spec;
+    (void)err;
+    for (int usage = DATA_TRAIN; usage <= DATA_TEST; usage++) {
+        char file[MS_PATH_MAX + 16];
+        struct stat st;
+        snprintf(file, sizeof(file), "%s/%s", path, files[usage]);
+        if (stat(file, &st) == 0) {
+            data_parts_add(ret, (enum data_usage)usage, files[usage]);
+            snprintf(usage == DATA_TEST ? ret->of_test : ret->of_train, sizeof(ret->of_test), "%s",
+                     files[usage]);
+        }
+    }
+    return MS_OK;
+}
+
 /* A folder has a file a part. */
 static int open_file(struct csv *set, const struct data_spec *spec, const char *path,
                      struct ms_err *err)

@@ -87,6 +87,23 @@ int data_kind_is_own(enum data_kind kind);
 /* What records of the spec are, by the spec alone; of a kind that is its own, what it says. */
 struct data_shape data_shape_of(const struct data_spec *spec);
 
+/* Which parts the files of the spec's place have by themselves, whatever its usage; none: all
+ * usages read the same records. Kinds that are not own have none here. */
+struct data_parts {
+    unsigned usages;                /* bits 1 << DATA_TRAIN, 1 << DATA_TEST */
+    char names[4 * MS_NAME_MAX];    /* for people: "x_train, x_test" */
+    char of_train[MS_NAME_MAX + 1]; /* of folders: below the path, "train.csv"; "": path itself */
+    char of_test[MS_NAME_MAX + 1];
+};
+/* Looks at names alone. Fails where the place is not to be had. */
+int data_find_parts(const struct data_spec *spec, struct data_parts *ret, struct ms_err *err);
+
+/* Do both read from one place, however it is written: through links, .. or ${NAME}? Of a folder
+ * with a file or folder a part, that is the part. What is not to be had here is compared as text.
+ */
+enum data_place { DATA_OTHER_PLACE, DATA_SAME_PART, DATA_SAME_PATH };
+enum data_place data_compare_places(const struct data_spec *a, const struct data_spec *b);
+
 enum transform_kind {
     TRANSFORM_RANDOM_CROP,
     TRANSFORM_RANDOM_HORIZONTAL_FLIP,

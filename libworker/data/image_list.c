@@ -3,6 +3,7 @@
 #include "libworker/data/image_list.h"
 
 #include "libworker/data/path.h"
+#include "libworker/data/source.h"
 #include "proto/grow.h"
 #include "proto/macros.h"
 
@@ -223,11 +224,30 @@ static int has_folder(const char *path, const char *name)
     return stat(below, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static const char *const tests[] = {"test", "val", "validation"};
+
+int image_folder_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
+                       struct ms_err *err)
+{
+    (void)spec;
+    (void)err;
+    if (has_folder(path, "train")) {
+        data_parts_add(ret, DATA_TRAIN, "train");
+        snprintf(ret->of_train, sizeof(ret->of_train), "train");
+    }
+    for (size_t i = MS_ARRAY_SIZE(tests); i-- > 0;) {
+        if (has_folder(path, tests[i])) {
+            data_parts_add(ret, DATA_TEST, tests[i]);
+            snprintf(ret->of_test, sizeof(ret->of_test), "%s", tests[i]);
+        }
+    }
+    return MS_OK;
+}
+
 /* Which part, and who says the classes. */
 static int find_root(const char *path, enum data_usage usage, struct image_list *list,
                      char *ret_classes, size_t size, struct ms_err *err)
 {
-    static const char *const tests[] = {"test", "val", "validation"};
     const char *part = has_folder(path, "train") ? "train" : NULL;
     const int has_train = part != NULL;
     int has_test = 0;

@@ -235,6 +235,28 @@ static int find_pair(const struct numpy *set, const struct data_spec *spec, stru
                    pairs[part][1].targets, list[0] != '\0' ? list : "none");
 }
 
+/* By the names of the first two pairs; what is named is one set. */
+int numpy_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
+                struct ms_err *err)
+{
+    struct numpy_place place;
+    int rc = spec->inputs[0] == '\0' ? numpy_place_open(path, &place, err) : MS_OK;
+    if (rc < 0 || spec->inputs[0] != '\0') {
+        return rc;
+    }
+    for (int usage = DATA_TRAIN; usage <= DATA_TEST; usage++) {
+        for (size_t i = 0; rc >= 0 && i < 2; i++) {
+            rc = numpy_place_has(&place, pairs[usage][i].inputs, err);
+            rc = rc <= 0 ? rc : numpy_place_has(&place, pairs[usage][i].targets, err);
+            if (rc > 0) {
+                data_parts_add(ret, (enum data_usage)usage, pairs[usage][i].inputs);
+            }
+        }
+    }
+    numpy_place_close(&place);
+    return rc < 0 ? rc : MS_OK;
+}
+
 static int is_colours(int64_t n)
 {
     return n == 1 || n == 3 || n == 4;

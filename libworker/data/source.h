@@ -46,6 +46,21 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
 int csv_open(const struct data_spec *spec, const char *path, struct data_source **ret,
              struct ms_err *err);
 
+/* Of kinds that may have parts of their own: which, as data_find_parts, of path, which
+ * is expanded. */
+int numpy_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
+                struct ms_err *err);
+int image_folder_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
+                       struct ms_err *err);
+int csv_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
+              struct ms_err *err);
+/* For them: one more part that is there. */
+void data_parts_add(struct data_parts *parts, enum data_usage usage, const char *name);
+
+/* data_find_parts of path, which is expanded. */
+int data_parts_at(const struct data_spec *spec, const char *path, struct data_parts *ret,
+                  struct ms_err *err);
+
 /* The part that the spec says. Takes whole, also where it fails. */
 int split_open(const struct data_spec *spec, const char *path, struct data_source *whole,
                struct data_source **ret, struct ms_err *err);

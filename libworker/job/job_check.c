@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The node of a dotted path, or the nearest one around it that was written. */
-static const struct tree_node *node_at(const struct tree_node *root, const char *path)
+const struct tree_node *job_node_at(const struct tree_node *root, const char *path)
 {
     const struct tree_node *node = root;
     while (*path != '\0') {
@@ -37,16 +36,16 @@ static int check_dataset(const struct data_spec *data, const struct tree_node *t
     const int has_all =
         data->kind == DATA_CIFAR10 || data->kind == DATA_CIFAR100 || data->kind == DATA_MNIST;
     if (!has_all && data->usage == DATA_ALL) {
-        return tree_fail(node_at(tree, section), err,
+        return tree_fail(job_node_at(tree, section), err,
                          "%s.usage: all has no meaning with kind: %s; give train or test", section,
                          job_data_kind_name(data->kind));
     }
     if ((data->height == 0) != (data->width == 0)) {
-        return tree_fail(node_at(tree, section), err,
+        return tree_fail(job_node_at(tree, section), err,
                          "%s.size: height and width are both above 0, or both 0", section);
     }
     if ((data->inputs[0] == '\0') != (data->targets[0] == '\0')) {
-        return tree_fail(node_at(tree, section), err,
+        return tree_fail(job_node_at(tree, section), err,
                          "%s: inputs and targets name two arrays that belong together; give both, "
                          "or neither",
                          section);
@@ -59,34 +58,6 @@ static int is_settled(const struct data_shape *shape)
     return shape->channels > 0 && (shape->classes > 0 || shape->target_width > 0);
 }
 
-/* What is evaluated on must be the same. */
-static void settle_evaluate(struct job *job)
-{
-    struct data_spec *data = &job->evaluate_dataset;
-    if (data_kind_is_own(data->kind)) {
-        data->shape = data_shape_of(&job->dataset);
-    }
-    if (data->kind == job->dataset.kind && strcmp(data->path, job->dataset.path) == 0 &&
-        !data->has_split) { /* nothing is tested on what was trained on */
-        data->has_split = job->dataset.has_split;
-        data->split = job->dataset.split;
-    }
-    if (data->kind == DATA_IMAGE_FOLDER && data->height == 0) {
-        data->height = job->dataset.height;
-        data->width = job->dataset.width;
-    }
-    if (data->kind == DATA_CSV && job->dataset.kind == DATA_CSV) {
-        const struct data_spec *train = &job->dataset;
-        memcpy(data->class_names, train->class_names, sizeof(data->class_names));
-        if (data->target[0] == '\0') {
-            memcpy(data->target, train->target, sizeof(data->target));
-        }
-        if (data->columns[0] == '\0') {
-            memcpy(data->columns, train->columns, sizeof(data->columns));
-        }
-    }
-}
-
 int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
                     struct ms_err *err)
 {
@@ -94,7 +65,7 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
     struct data_source *source = NULL;
     struct ms_err why = {0, ""};
     if (shape->classes > 0 && shape->target_width > 0) {
-        return tree_fail(node_at(tree, "dataset.target_width"), err,
+        return tree_fail(job_node_at(tree, "dataset.target_width"), err,
                          "dataset.target_width: targets are classes or numbers; give classes or "
                          "target_width");
     }
@@ -104,14 +75,14 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
     }
     if (data_kind_is_own(job->dataset.kind) && !is_settled(shape)) {
         if (base_dir == NULL) {
-            return tree_fail(node_at(tree, "dataset"), err,
+            return tree_fail(job_node_at(tree, "dataset"), err,
                              "dataset: shape and classes (or target_width) are missing; msctl "
                              "submit and msctl run fill them in from the files");
         }
         rc = data_open(&job->dataset, &source, &why);
         if (rc < 0) {
             const int is_elsewhere = rc != MS_E_INVALID || strstr(job->dataset.path, "${") != NULL;
-            return tree_fail(node_at(tree, "dataset"), err, "dataset: %s%s", why.text,
+            return tree_fail(job_node_at(tree, "dataset"), err, "dataset: %s%s", why.text,
                              is_elsewhere ? "; where they are elsewhere, give shape and classes or "
                                             "target_width"
                                           : "");
@@ -121,7 +92,7 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
                                      info->target_width};
         if (info->class_names != NULL &&
             !ms_text_is_valid(info->class_names, MS_TEXT_LINES)) { /* they go into the job */
-            rc = tree_fail(node_at(tree, "dataset"), err,
+            rc = tree_fail(job_node_at(tree, "dataset"), err,
                            "dataset: names of classes in %.200s are no UTF-8 without controls",
                            job->dataset.path);
         } else if (info->class_names != NULL) {
@@ -130,8 +101,7 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         }
         data_close(source);
     }
-    settle_evaluate(job);
-    return rc;
+    return rc < 0 ? rc : job_settle_evaluate(job, tree, base_dir, err);
 }
 
 /* Loss, classes and data must speak of the same thing. */
@@ -141,32 +111,32 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
     const char *kind = job_data_kind_name(job->dataset.kind);
     const int has_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
     if (!has_classes && record.classes > 0) {
-        return tree_fail(node_at(tree, "loss"), err,
+        return tree_fail(job_node_at(tree, "loss"), err,
                          "loss: %s wants numbers as targets, and dataset kind %s has classes; use "
                          "softmax_cross_entropy",
                          job_loss_name(job->loss), kind);
     }
     if (!has_classes && job->label_smoothing > 0) {
-        return tree_fail(node_at(tree, "label_smoothing"), err,
+        return tree_fail(job_node_at(tree, "label_smoothing"), err,
                          "label_smoothing has no meaning with loss: %s; leave it out",
                          job_loss_name(job->loss));
     }
     if (has_classes && record.classes == 0) {
         return tree_fail(
-            node_at(tree, "loss"), err,
+            job_node_at(tree, "loss"), err,
             "loss: softmax_cross_entropy wants classes, and dataset kind %s has numbers "
             "as targets; use mse",
             kind);
     }
     if (job->classes != 0 && job->classes < record.classes) {
         return tree_fail(
-            node_at(tree, "classes"), err,
+            job_node_at(tree, "classes"), err,
             "classes: %d, but dataset kind %s has labels 0 to %lld; give at least %lld, or "
             "leave it out",
             job->classes, kind, (long long)record.classes - 1, (long long)record.classes);
     }
     if (job->classes != 0 && record.classes == 0) {
-        return tree_fail(node_at(tree, "classes"), err,
+        return tree_fail(job_node_at(tree, "classes"), err,
                          "classes: dataset kind %s has no classes; leave it out", kind);
     }
     return MS_OK;
@@ -176,7 +146,7 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
 static int check_transforms(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     const struct data_shape record = data_shape_of(&job->dataset);
-    const struct tree_node *list = node_at(tree, "transforms");
+    const struct tree_node *list = job_node_at(tree, "transforms");
     if (record.height == 1 && record.width == 1 && job->n_transforms > 0) {
         return tree_fail(list, err, "transforms: dataset kind %s has no images; leave them out",
                          job_data_kind_name(job->dataset.kind));
@@ -214,7 +184,7 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
                           NULL);
     (void)transform_check(fixed, n, record.channels, &test_h, &test_w, NULL);
     if (test_h != train_h || test_w != train_w) {
-        return tree_fail(node_at(tree, "evaluate"), err,
+        return tree_fail(job_node_at(tree, "evaluate"), err,
                          "evaluate: without random crops, which evaluation leaves out, images are "
                          "%lldx%lld, but training has %lldx%lld; add %s: {size: [%lld, %lld]}",
                          (long long)test_h, (long long)test_w, (long long)train_h,
@@ -232,13 +202,13 @@ static int check_metrics(const struct job *job, const struct tree_node *tree, st
     const int has_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
     const int has_distances = !has_classes && job->loss != JOB_LOSS_BCE;
     if (!has_distances && (job->evaluate_metrics & distances) != 0) {
-        return tree_fail(node_at(tree, "evaluate.metrics"), err,
+        return tree_fail(job_node_at(tree, "evaluate.metrics"), err,
                          "evaluate.metrics: mae is the distance to targets that are numbers, and "
                          "loss: %s has %s; leave it out",
                          job_loss_name(job->loss), has_classes ? "classes" : "logits");
     }
     if (!has_classes && (job->evaluate_metrics & ~distances) != 0) {
-        return tree_fail(node_at(tree, "evaluate.metrics"), err,
+        return tree_fail(job_node_at(tree, "evaluate.metrics"), err,
                          "evaluate.metrics: with loss: %s targets are numbers, no classes; leave "
                          "top5, per_class, confusion and perplexity out",
                          job_loss_name(job->loss));
@@ -254,7 +224,7 @@ static int check_evaluate(const struct job *job, const struct tree_node *tree, s
     if (test.channels != train.channels || test.classes != train.classes ||
         test.height != train.height || test.width != train.width ||
         test.target_width != train.target_width) {
-        return tree_fail(node_at(tree, section), err,
+        return tree_fail(job_node_at(tree, section), err,
                          "evaluate.dataset: kind %s does not fit training on kind %s",
                          job_data_kind_name(job->evaluate_dataset.kind),
                          job_data_kind_name(job->dataset.kind));
@@ -267,7 +237,7 @@ static int check_evaluate(const struct job *job, const struct tree_node *tree, s
 static int check_nesterov(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     return job->optimizer.nesterov && job->optimizer.momentum == 0
-               ? tree_fail(node_at(tree, "optimizer.nesterov"), err,
+               ? tree_fail(job_node_at(tree, "optimizer.nesterov"), err,
                            "optimizer.nesterov: true wants a momentum above 0; give "
                            "optimizer.momentum, or false")
                : MS_OK;
@@ -277,7 +247,7 @@ static int check_clip(const struct job *job, const struct tree_node *tree, struc
 {
     return job->optimizer.clip_norm > 0 && job->optimizer.clip_value > 0
                ? tree_fail(
-                     node_at(tree, "optimizer.clip_value"), err,
+                     job_node_at(tree, "optimizer.clip_value"), err,
                      "optimizer.clip_value has no meaning with optimizer.clip_norm: gradients "
                      "are clipped in one way; leave one of them out")
                : MS_OK;
@@ -297,7 +267,7 @@ static int counts_its_kind(const struct job_schedule *schedule)
 static int check_given(const struct job_schedule *schedule, const struct tree_node *tree,
                        struct ms_err *err)
 {
-    const struct tree_node *section = node_at(tree, SCHEDULE);
+    const struct tree_node *section = job_node_at(tree, SCHEDULE);
     const int counts = counts_its_kind(schedule) || schedule->warmup > 0 || schedule->length > 0;
     if (counts && !table_has(section, "by")) {
         return tree_fail(section, err, SCHEDULE ".by is missing (%s); give step | epoch",
@@ -315,7 +285,7 @@ static int check_given(const struct job_schedule *schedule, const struct tree_no
 static int check_warmup(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     const struct job_schedule *schedule = &job->optimizer.schedule;
-    const struct tree_node *node = node_at(tree, SCHEDULE ".warmup");
+    const struct tree_node *node = job_node_at(tree, SCHEDULE ".warmup");
     const int by_epoch = schedule->by == JOB_BY_EPOCH;
     const long long warmup = schedule->warmup;
     const long long longest = by_epoch ? job->epochs : job->steps;
@@ -325,13 +295,13 @@ static int check_warmup(const struct job *job, const struct tree_node *tree, str
                          by_epoch ? "epochs" : "steps", longest, longest);
     }
     if (schedule->length > 0 && schedule->length <= warmup) {
-        return tree_fail(node_at(tree, SCHEDULE ".length"), err,
+        return tree_fail(job_node_at(tree, SCHEDULE ".length"), err,
                          SCHEDULE ".length: %lld, and the warm-up is a part of it; give %lld or "
                                   "more, or less warmup",
                          (long long)schedule->length, warmup + 1);
     }
     if (schedule->n_milestones > 0 && schedule->milestones[0] <= warmup) {
-        return tree_fail(node_at(tree, SCHEDULE ".milestones"), err,
+        return tree_fail(job_node_at(tree, SCHEDULE ".milestones"), err,
                          SCHEDULE ".milestones: %lld lies within the warm-up, and they count from "
                                   "the job's beginning; give %lld or more",
                          (long long)schedule->milestones[0], warmup + 1);
@@ -345,13 +315,13 @@ static int check_rates(const struct job_optimizer *optimizer, const struct tree_
     const struct job_schedule *schedule = &optimizer->schedule;
     const double rate = optimizer->learning_rate;
     if (schedule->min_learning_rate > rate) {
-        return tree_fail(node_at(tree, SCHEDULE ".min_learning_rate"), err,
+        return tree_fail(job_node_at(tree, SCHEDULE ".min_learning_rate"), err,
                          SCHEDULE ".min_learning_rate: %g is more than optimizer.learning_rate; "
                                   "give 0 to %g",
                          schedule->min_learning_rate, rate);
     }
     if (schedule->kind == JOB_ONE_CYCLE && schedule->max_learning_rate < rate) {
-        return tree_fail(node_at(tree, SCHEDULE ".max_learning_rate"), err,
+        return tree_fail(job_node_at(tree, SCHEDULE ".max_learning_rate"), err,
                          SCHEDULE ".max_learning_rate: %g is less than optimizer.learning_rate, "
                                   "from which it rises; give %g to 1000",
                          schedule->max_learning_rate, rate);
@@ -389,7 +359,7 @@ static int check_split(const struct job *job, const struct tree_node *tree, stru
     const char *why = job_refuse_split(job, &key);
     return why == NULL
                ? MS_OK
-               : tree_fail(node_at(tree, key), err,
+               : tree_fail(job_node_at(tree, key), err,
                            "%s: in mode stand_alone each of the %d workers has a training of its "
                            "own, and %s; use one worker, or data_parallel",
                            key, job->workers, why);
@@ -407,7 +377,7 @@ static int check_prefix(const struct job *job, const struct tree_node *tree, str
     snprintf(name, sizeof(name), "%s-", job->checkpoint_prefix);
     return !job_output_is_database(name)
                ? MS_OK
-               : tree_fail(node_at(tree, "checkpoint.prefix"), err,
+               : tree_fail(job_node_at(tree, "checkpoint.prefix"), err,
                            "checkpoint.prefix: '%s' in a run directory itself would be taken for "
                            "the scheduler's database; give another prefix, or a relative "
                            "directory",
@@ -459,7 +429,7 @@ static int check_network(const struct job *job, const struct tree_node *tree, co
     const struct field_reader reader = {row, row->key, base_dir, err};
     struct network *network = NULL;
     struct graph *graph = NULL;
-    const struct tree_node *node = node_at(tree, "network");
+    const struct tree_node *node = job_node_at(tree, "network");
     struct ms_err why = {0, ""};
     int rc = job_network_read(&reader, node, &network);
     if (rc == MS_OK) {
@@ -471,7 +441,7 @@ static int check_network(const struct job *job, const struct tree_node *tree, co
             rc = ms_fail(err, rc, "%s", why.text);
         }
     }
-    rc = rc < 0 ? rc : job_check_groups(job, node_at(tree, "optimizer.groups"), graph, err);
+    rc = rc < 0 ? rc : job_check_groups(job, job_node_at(tree, "optimizer.groups"), graph, err);
     graph_destroy(graph);
     network_destroy(network);
     return rc;

@@ -68,6 +68,16 @@ int job_check_groups(const struct job *job, const struct tree_node *list, const 
 int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
                     struct ms_err *err);
 
+/* What is evaluated on: the keys that decide what its records are are those of the training's data
+ * where it does not say them, and of one place a part that was not trained on. base_dir NULL: the
+ * job was settled where it comes from, and no file is looked at. MS_E_INVALID: parts that overlap,
+ * other columns. */
+int job_settle_evaluate(struct job *job, const struct tree_node *tree, const char *base_dir,
+                        struct ms_err *err);
+
+/* The node of a dotted path, or the nearest one around it that was written. */
+const struct tree_node *job_node_at(const struct tree_node *root, const char *path);
+
 /* What spans keys: loss against data, transforms against images, evaluation against training.
  * network against all of them. job_parse.c calls it last. tree is the document, for positions;
  * base_dir as in job_parse. */

@@ -77,6 +77,17 @@ ok "a file that is split" run split -n 2 --set dataset.path="$T/train.csv" --set
     --set dataset.split.test=0.2 "$T/table.yaml"
 ok "is tested on what it was not trained on" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/split.out"
 ok "in other steps than the whole" [ "$(field split steps)" -eq $((20 * 8)) ]
+ok "which is said" grep -q "on the test set of train.csv" "$T/split.out"
+mkdir "$T/sub"
+ln -s ../train.csv "$T/sub/link.csv"
+for path in "$T//sub/../train.csv" "$T/sub/link.csv" '${HERE}/train.csv'; do
+    rm -rf "${T:?}/as"
+    ok "so it is by the path $path" env HERE="$T" "$MSCTL" run --run-dir "$T/as" -n 2 --set dataset.path="$T/train.csv" \
+        --set evaluate.dataset.path="$path" --set dataset.split.test=0.2 "$T/table.yaml"
+    ok "to the same evaluation" same "$(grep -o '"eval[^}]*"' "$T/as/metrics.jsonl")" "$(grep -o '"eval[^}]*"' "$T/split/metrics.jsonl")"
+done
+ok "a table without parts" run memory --set dataset.path="$T/train.csv" --set evaluate.dataset.path="$T/sub/link.csv" "$T/table.yaml"
+ok "is the training data" grep -q "on the training data" "$T/memory.out"
 sed -i '7s/^[^,]*/x/' "$T/train.csv"
 ok "a field that is no number" says "train.csv:7:1: column length: 'x' is no finite number" "$MSCTL" run --run-dir "$T/field" "$T/table.yaml"
 sed -i '7s/^x,/0,0,/' "$T/train.csv"

@@ -1,0 +1,311 @@
+/* test_job_evaluate.c - what a job is evaluated on, next to what it trains on: the other part of
+ * one place however its path is written, records that are alike, and what is refused */
+#include "cli/eval_name.h"
+#include "libworker/job/job.h"
+#include "tests/unit/image_files.h"
+
+#include <unistd.h>
+
+static const char *dir;
+
+/* "@" in what is given is the folder. */
+static int parse_at(const char *base_dir, const char *dataset, const char *evaluate,
+                    struct job *ret, struct ms_err *err)
+{
+    char text[4096];
+    size_t used = 0;
+    char lines[2048];
+    snprintf(lines, sizeof(lines),
+             "network: [flatten, dense: {out: classes}]\n"
+             "dataset: {%s}\n"
+             "evaluate: {dataset: {%s}}\n"
+             "optimizer: {kind: sgd, learning_rate: 0.1}\n",
+             dataset, evaluate);
+    for (const char *at = lines; *at != '\0'; at++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, *at == '@' ? "%s" : "%.1s",
+                                 *at == '@' ? dir : at);
+    }
+    return job_parse(text, strlen(text), "job.yaml", base_dir, NULL, 0, 0, ret, err);
+}
+
+static int parse(const char *dataset, const char *evaluate, struct job *ret, struct ms_err *err)
+{
+    return parse_at(dir, dataset, evaluate, ret, err);
+}
+
+static void link_to(const char *target, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    ck_assert_int_eq(symlink(target, path), 0);
+}
+
+static void make_folder(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+}
+
+static void write_text(const char *name, const char *text)
+{
+    file_write(dir, name, text, strlen(text));
+}
+
+static void write_arrays(const char *folder, const char *x, const char *y)
+{
+    static const float values[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    static const int32_t labels[10] = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, folder);
+    npy_write(path, x, "<f4", "(10, 1)", values, sizeof(values));
+    npy_write(path, y, "<i4", "(10,)", labels, sizeof(labels));
+}
+
+static void write_images(const char *root)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, root);
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%d.png", i);
+        png_write(path, i % 2 ? "one" : "two", name, 2, 2, i);
+    }
+}
+
+#define TABLE "a;b;c\n1;2;0\n3;4;1\n5;6;0\n7;8;1\n9;1;0\n"
+
+static void make_dir(void)
+{
+    static const char *const folders[] = {"sub",       "table",   "parts", "x",         "x/y",
+                                          "plain",     "arrays",  "other", "images",    "img",
+                                          "img/train", "img/val", "only",  "only/train"};
+    dir = test_dir_make();
+    for (size_t i = 0; i < MS_ARRAY_SIZE(folders); i++) {
+        make_folder(folders[i]);
+    }
+    write_text("t.csv", TABLE);
+    write_text("u.csv", TABLE);
+    write_text("table/train.csv", TABLE);
+    write_text("parts/train.csv", TABLE);
+    write_text("parts/test.csv", TABLE);
+    write_arrays("plain", "x.npy", "y.npy");
+    write_arrays("other", "x.npy", "y.npy");
+    write_arrays("other", "v.npy", "w.npy");
+    write_arrays("arrays", "x_train.npy", "y_train.npy");
+    write_arrays("arrays", "x_test.npy", "y_test.npy");
+    write_images("images");
+    write_images("img/train");
+    write_images("img/val");
+    write_images("only/train");
+    link_to("t.csv", "link.csv");
+    link_to("plain", "linked");
+    link_to("x/y", "deep");
+}
+
+static void remove_dir(void)
+{
+    test_dir_remove(dir);
+}
+
+#define CSV "kind: csv, separator: semicolon, "
+
+static const struct {
+    const char *dataset, *evaluate;
+} places[] = {
+    {CSV "path: '@/t.csv', split: {test: 0.4, seed: 9}", "kind: csv, path: '@/t.csv'"},
+    {CSV "path: t.csv, split: {test: 0.4, seed: 9}", "kind: csv, path: '@/link.csv'"},
+    {CSV "path: t.csv, split: {test: 0.4, seed: 9}", "kind: csv, path: sub/../t.csv"},
+    {CSV "path: t.csv, split: {test: 0.4, seed: 9}", "kind: csv, path: './/t.csv'"},
+    {CSV "path: t.csv, split: {test: 0.4, seed: 9}", "kind: csv, path: '${OF_TEST}/t.csv'"},
+    {CSV "path: t.csv, split: {test: 0.4, seed: 9}", "kind: csv, path: t.csv, split: null"},
+    {CSV "path: t.csv, split: {test: 0.4, seed: 9}",
+     "kind: csv, path: link.csv, split: {test: 0.4, seed: 9}"},
+    {CSV "path: table, split: {test: 0.4, seed: 9}", "kind: csv, path: table/train.csv"},
+    {CSV "path: table/train.csv, split: {test: 0.4, seed: 9}", "kind: csv, path: table/"},
+    {"kind: numpy, path: plain, split: {test: 0.4, seed: 9}", "kind: numpy, path: '@/plain/'"},
+    {"kind: numpy, path: plain, split: {test: 0.4, seed: 9}", "kind: numpy, path: linked"},
+    {"kind: image_folder, path: images, split: {test: 0.4, seed: 9}",
+     "kind: image_folder, path: plain/../images"},
+    {"kind: image_folder, path: only, split: {test: 0.4, seed: 9}",
+     "kind: image_folder, path: only/train"},
+    /* not to be had here: as text */
+    {"kind: csv, path: /nowhere/t.csv, shape: [2], classes: 2, split: {test: 0.4, seed: 9}",
+     "kind: csv, path: /nowhere//x/./../t.csv"},
+    {"kind: csv, path: '${NO_TEST}/t.csv', shape: [2], classes: 2, split: {test: 0.4, seed: 9}",
+     "kind: csv, path: '${NO_TEST}//t.csv'"},
+};
+
+START_TEST(one_place_has_one_split_however_it_is_written)
+{
+    static struct job job;
+    static struct job again;
+    size_t size = 0;
+    setenv("OF_TEST", dir, 1);
+    ck_ms_ok(parse(places[_i].dataset, places[_i].evaluate, &job, err));
+    ck_assert_int_eq(job.evaluate_dataset.has_split, 1);
+    ck_assert_double_eq(job.evaluate_dataset.split.test, 0.4);
+    ck_assert_uint_eq(job.evaluate_dataset.split.seed, 9);
+    ck_assert_int_eq(job.evaluate_dataset.usage, DATA_TEST);
+    ck_assert_str_eq(job.evaluate_dataset.path, job.dataset.path);
+
+    char *text = job_format(&job, &size); /* where it is sent, the text says it all */
+    ck_ms_ok(job_parse(text, size, "job 7", NULL, NULL, 0, 0, &again, err));
+    ck_assert_int_eq(memcmp(&job, &again, sizeof(job)), 0);
+    free(text);
+}
+END_TEST
+
+static const struct {
+    const char *dataset, *evaluate;
+} others[] = {
+    {CSV "path: t.csv, split: {test: 0.4}", CSV "path: u.csv"},
+    /* .. leads out of where the link goes */
+    {CSV "path: t.csv, split: {test: 0.4}", CSV "path: deep/../t.csv"},
+    {CSV "path: parts/train.csv, split: {test: 0.4}", CSV "path: parts"},
+    {"kind: numpy, path: plain, split: {test: 0.4}", "kind: numpy, path: other"},
+    {"kind: numpy, path: other, inputs: x, targets: y, split: {test: 0.4}",
+     "kind: numpy, path: other, inputs: v, targets: w"},
+};
+
+START_TEST(another_place_is_evaluated_whole)
+{
+    static struct job job;
+    ck_ms_ok(parse(others[_i].dataset, others[_i].evaluate, &job, err));
+    ck_assert_int_eq(job.evaluate_dataset.has_split, 0);
+    ck_assert_int_eq(job.evaluate_dataset.usage, DATA_TEST);
+}
+END_TEST
+
+START_TEST(a_table_is_read_as_the_training_s)
+{
+    static struct job job;
+    const struct data_spec *data = &job.evaluate_dataset;
+    static const char plain[] =
+        "kind: csv, header: false, separator: tab, columns: [0, 1], target: "
+        "2, target_kind: class, path: /nowhere/a, shape: [2], classes: 2";
+    ck_ms_ok(parse(plain, "kind: csv, path: /nowhere/b", &job, err));
+    ck_assert_int_eq(data->has_header, 0);
+    ck_assert_int_eq(data->separator, DATA_TAB);
+    ck_assert_int_eq(data->target_kind, DATA_TARGET_CLASS);
+    ck_assert_str_eq(data->columns, "0\n1");
+    ck_assert_str_eq(data->target, "2");
+    ck_ms_ok(parse(plain,
+                   "kind: csv, path: /nowhere/b, header: true, separator: comma, "
+                   "columns: [a, b], target: k, target_kind: auto",
+                   &job, err));
+    ck_assert_int_eq(data->has_header, 1);
+    ck_assert_int_eq(data->separator, DATA_COMMA);
+    ck_assert_int_eq(data->target_kind, DATA_TARGET_AUTO);
+    ck_assert_str_eq(data->columns, "a\nb"); /* of a file with names */
+    ck_assert_str_eq(data->target, "k");
+}
+END_TEST
+
+START_TEST(images_and_arrays_are_read_as_the_training_s)
+{
+    static struct job job;
+    const struct data_spec *data = &job.evaluate_dataset;
+    ck_ms_ok(parse("kind: image_folder, path: images, size: [1, 2], colours: grey",
+                   "kind: image_folder, path: /nowhere/b", &job, err));
+    ck_assert_int_eq(data->height, 1);
+    ck_assert_int_eq(data->width, 2);
+    ck_assert_int_eq(data->colours, DATA_GREY);
+    ck_ms_ok(parse("kind: image_folder, path: images, size: 2",
+                   "kind: image_folder, path: /nowhere/b, size: 0", &job, err));
+    ck_assert_int_eq(data->height, 0);
+    ck_ms_ok(parse("kind: numpy, path: other, inputs: v, targets: w, layout: nhwc",
+                   "kind: numpy, path: /nowhere/b", &job, err));
+    ck_assert_str_eq(data->inputs, "v");
+    ck_assert_str_eq(data->targets, "w");
+    ck_assert_int_eq(data->layout, DATA_LAYOUT_NHWC);
+    ck_ms_ok(parse("kind: numpy, path: other, inputs: v, targets: w, split: {test: 0.5}",
+                   "kind: numpy, path: other", &job, err));
+    ck_assert_str_eq(data->inputs, "v");
+    /* without a split these would be what it was trained on: x_test is */
+    ck_ms_ok(parse("kind: numpy, path: arrays, inputs: x_train, targets: y_train",
+                   "kind: numpy, path: arrays", &job, err));
+    ck_assert_str_eq(data->inputs, "");
+    ck_assert_int_eq(data->usage, DATA_TEST);
+}
+END_TEST
+
+static const struct {
+    const char *dataset, *evaluate, *words;
+} refused[] = {
+    {CSV "path: t.csv", "kind: csv, path: link.csv, split: {test: 0.25, seed: 3}",
+     "job.yaml:3:56: evaluate.dataset.split: dataset has the same place and no split, so that all "
+     "of its records are trained on; give dataset.split: {test: 0.25, seed: 3}, and leave this one "
+     "out"},
+    {CSV "path: t.csv, split: {test: 0.25, seed: 3}",
+     "kind: csv, path: link.csv, split: {test: 0.25}",
+     "job.yaml:3:56: evaluate.dataset.split: {test: 0.25, seed: 1}, and dataset splits the same "
+     "place with {test: 0.25, seed: 3}"},
+    {CSV "path: t.csv, split: {test: 0.25}", "kind: csv, path: t.csv, split: {test: 0.5}",
+     "{test: 0.5, seed: 1}, and dataset splits the same place with {test: 0.25, seed: 1}"},
+    {"kind: numpy, path: plain, split: {test: 0.5}",
+     "kind: numpy, path: plain, inputs: x, targets: y",
+     "job.yaml:3:56: evaluate.dataset.inputs: dataset splits arrays of the same place"},
+};
+
+START_TEST(parts_with_records_in_common_are_refused_with_their_place)
+{
+    static struct job job;
+    ck_ms_fails(parse(refused[_i].dataset, refused[_i].evaluate, &job, err), MS_E_INVALID,
+                refused[_i].words);
+}
+END_TEST
+
+static const struct {
+    const char *dataset, *evaluate, *name;
+} named[] = {
+    {CSV "path: t.csv", "kind: csv, path: link.csv", "the training data"},
+    {CSV "path: table", "kind: csv, path: table/train.csv", "the training data"},
+    {CSV "path: table, split: {test: 0.4}", "kind: csv, path: table, usage: train",
+     "the training data"},
+    {CSV "path: table, split: {test: 0.4}", "kind: csv, path: table",
+     "the test set of table (csv files)"},
+    {CSV "path: parts", "kind: csv, path: parts", "the test set of parts (csv files)"},
+    {CSV "path: parts", "kind: csv, path: parts, usage: train", "the training data"},
+    {CSV "path: parts, usage: test", "kind: csv, path: parts/train.csv",
+     "the test set of train.csv (csv files)"},
+    {CSV "path: t.csv", "kind: csv, path: u.csv", "the test set of u.csv (csv files)"},
+    {"kind: numpy, path: plain", "kind: numpy, path: linked", "the training data"},
+    {"kind: numpy, path: arrays", "kind: numpy, path: arrays/",
+     "the test set of arrays (numpy files)"},
+    {"kind: image_folder, path: images", "kind: image_folder, path: images", "the training data"},
+    {"kind: image_folder, path: img", "kind: image_folder, path: img",
+     "the test set of img (image_folder files)"},
+    {"kind: shapes", "kind: shapes", "the test set of shapes"},
+    {"kind: shapes", "kind: shapes, usage: train", "the training data"},
+    {"kind: shapes", "kind: shapes, usage: train, samples: 100", "the train set of shapes"},
+};
+
+START_TEST(what_was_trained_on_is_not_called_a_test)
+{
+    static struct job job;
+    char buf[CLI_EVAL_NAME_MAX];
+    size_t size = 0;
+    ck_ms_ok(parse(named[_i].dataset, named[_i].evaluate, &job, err));
+    char *text = job_format(&job, &size);
+    ck_assert_str_eq(cli_eval_name(buf, text, size), named[_i].name);
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job_evaluate");
+    TCase *tc = tcase_create("job_evaluate");
+    tcase_add_checked_fixture(tc, make_dir, remove_dir);
+    tcase_add_loop_test(tc, one_place_has_one_split_however_it_is_written, 0,
+                        (int)MS_ARRAY_SIZE(places));
+    tcase_add_loop_test(tc, another_place_is_evaluated_whole, 0, (int)MS_ARRAY_SIZE(others));
+    tcase_add_test(tc, a_table_is_read_as_the_training_s);
+    tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
+    tcase_add_loop_test(tc, parts_with_records_in_common_are_refused_with_their_place, 0,
+                        (int)MS_ARRAY_SIZE(refused));
+    tcase_add_loop_test(tc, what_was_trained_on_is_not_called_a_test, 0, (int)MS_ARRAY_SIZE(named));
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
