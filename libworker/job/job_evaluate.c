@@ -3,6 +3,7 @@
 #include "libworker/job/job_schema.h"
 #include "libworker/schema/tree.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SECTION "evaluate.dataset"
@@ -152,6 +153,37 @@ static int check_arrays(const struct job *job, const struct tree_node *tree, con
                              "out for the test of its split");
 }
 
+/* ---- columns ---- */
+
+/* One line, and short. */
+static void show_columns(const char *columns, char *buf, size_t size)
+{
+    size_t used = 0;
+    for (const char *at = columns; *at != '\0' && used + 4 < size; at++) {
+        used += (size_t)snprintf(buf + used, size - used, "%s%c", *at == '\n' ? "," : "",
+                                 *at == '\n' ? ' ' : *at);
+    }
+    snprintf(buf + used, size - used, "%s", columns[0] == '\0' ? "all others" : "");
+}
+
+/* Where one of the files has no names, its columns have numbers. */
+static int check_columns(const struct data_spec *data, const struct data_spec *train,
+                         const struct tree_node *tree, struct ms_err *err)
+{
+    char of_data[120];
+    char of_train[120];
+    if (data->has_header != train->has_header || strcmp(data->columns, train->columns) == 0) {
+        return MS_OK;
+    }
+    show_columns(data->columns, of_data, sizeof(of_data));
+    show_columns(train->columns, of_train, sizeof(of_train));
+    return tree_fail(job_node_at(tree, SECTION ".columns"), err,
+                     SECTION ".columns: [%s], and the network is trained on [%s] "
+                             "(dataset.columns), in this order; give both the same, or leave this "
+                             "one out",
+                     of_data, of_train);
+}
+
 int job_settle_evaluate(struct job *job, const struct tree_node *tree, const char *base_dir,
                         struct ms_err *err)
 {
@@ -170,6 +202,7 @@ int job_settle_evaluate(struct job *job, const struct tree_node *tree, const cha
         take_images(data, train, tree);
     } else if (data->kind == DATA_CSV) {
         take_table(data, train, tree);
+        rc = check_columns(data, train, tree, err);
     } else {
         take_arrays(data, train, tree, place != DATA_OTHER_PLACE);
     }

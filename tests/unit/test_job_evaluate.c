@@ -256,6 +256,35 @@ START_TEST(parts_with_records_in_common_are_refused_with_their_place)
 }
 END_TEST
 
+#define AWAY "kind: csv, path: /nowhere/a, shape: [2], classes: 2"
+
+static const struct {
+    const char *dataset, *evaluate, *words; /* NULL: it is good */
+} columns[] = {
+    {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b, columns: [b, c]",
+     "job.yaml:3:60: evaluate.dataset.columns: [b, c], and the network is trained on [a, b] "
+     "(dataset.columns), in this order; give both the same, or leave this one out"},
+    {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b, columns: [b, a]",
+     "[b, a], and the network is trained on [a, b]"},
+    {AWAY, "kind: csv, path: /nowhere/b, columns: [a, b]",
+     "[a, b], and the network is trained on [all others]"},
+    {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b, columns: [a, b]", NULL},
+    {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b", NULL},
+    {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b, header: false, columns: [0, 2]", NULL},
+};
+
+START_TEST(other_columns_are_refused)
+{
+    static struct job job;
+    if (columns[_i].words == NULL) {
+        ck_ms_ok(parse(columns[_i].dataset, columns[_i].evaluate, &job, err));
+        return;
+    }
+    ck_ms_fails(parse(columns[_i].dataset, columns[_i].evaluate, &job, err), MS_E_INVALID,
+                columns[_i].words);
+}
+END_TEST
+
 static const struct {
     const char *dataset, *evaluate, *name;
 } named[] = {
@@ -305,6 +334,7 @@ int main(void)
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
     tcase_add_loop_test(tc, parts_with_records_in_common_are_refused_with_their_place, 0,
                         (int)MS_ARRAY_SIZE(refused));
+    tcase_add_loop_test(tc, other_columns_are_refused, 0, (int)MS_ARRAY_SIZE(columns));
     tcase_add_loop_test(tc, what_was_trained_on_is_not_called_a_test, 0, (int)MS_ARRAY_SIZE(named));
     suite_add_tcase(suite, tc);
     return test_run(suite);
