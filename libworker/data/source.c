@@ -118,6 +118,20 @@ static int check_expected(const struct data_spec *spec, const char *path,
     return MS_OK;
 }
 
+/* A split would train on the test that the user made. */
+static int check_unparted(const struct data_spec *spec, const char *path, struct ms_err *err)
+{
+    struct data_parts parts;
+    const int rc = data_parts_at(spec, path, &parts, err);
+    return rc < 0 || (parts.usages & 1U << DATA_TEST) == 0
+               ? rc
+               : ms_fail(err, MS_E_INVALID,
+                         "data set %.120s has parts of its own (%.100s), and dataset.split makes "
+                         "parts of what has none; leave the key out, or name one of them (%s)",
+                         path, parts.names,
+                         spec->kind == DATA_NUMPY ? "dataset.inputs and targets" : "dataset.path");
+}
+
 /* Where it is split, the file of both parts is that of the training. */
 static int open_kind(const struct data_spec *spec, const char *path, struct data_source **ret,
                      struct ms_err *err)
@@ -126,7 +140,8 @@ static int open_kind(const struct data_spec *spec, const char *path, struct data
     const int is_split = spec->has_split && data_kind_is_own(spec->kind);
     struct data_spec of = *spec;
     of.usage = is_split ? DATA_TRAIN : spec->usage;
-    int rc = kinds[spec->kind].open(&of, path, is_split ? &whole : ret, err);
+    int rc = is_split ? check_unparted(spec, path, err) : MS_OK;
+    rc = rc < 0 ? rc : kinds[spec->kind].open(&of, path, is_split ? &whole : ret, err);
     return rc == MS_OK && is_split ? split_open(spec, path, whole, ret, err) : rc;
 }
 

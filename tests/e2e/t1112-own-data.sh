@@ -78,6 +78,8 @@ ok "a file that is split" run split -n 2 --set dataset.path="$T/train.csv" --set
 ok "is tested on what it was not trained on" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/split.out"
 ok "in other steps than the whole" [ "$(field split steps)" -eq $((20 * 8)) ]
 ok "which is said" grep -q "on the test set of train.csv" "$T/split.out"
+ok "a folder with a test has it" says "has parts of its own (train.csv, test.csv)" "$MSCTL" run --run-dir "$T/bad11" \
+    --set dataset.split.test=0.2 "$T/table.yaml"
 mkdir "$T/sub"
 ln -s ../train.csv "$T/sub/link.csv"
 for path in "$T//sub/../train.csv" "$T/sub/link.csv" '${HERE}/train.csv'; do

@@ -136,6 +136,43 @@ START_TEST(images_are_decoded_from_their_part)
 }
 END_TEST
 
+START_TEST(parts_that_are_there_are_not_split)
+{
+    static const char *const parts[] = {"x_train.npy", "y_train.npy", "x_test.npy", "y_test.npy"};
+    struct data_spec spec = spec_of(DATA_TRAIN, 0.5, 3);
+    struct data_source *source = NULL;
+    const int32_t values[4] = {0, 1, 0, 1};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(parts); i++) {
+        npy_write(dir, parts[i], parts[i][0] == 'x' ? "<f4" : "<i4",
+                  parts[i][0] == 'x' ? "(4, 1)" : "(4,)", values, sizeof(values));
+    }
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                "has parts of its own (x_train, x_test), and dataset.split makes parts of what has "
+                "none; leave the key out, or name one of them (dataset.inputs and targets)");
+    snprintf(spec.inputs, sizeof(spec.inputs), "x_train");
+    snprintf(spec.targets, sizeof(spec.targets), "y_train");
+    ck_ms_ok(data_open(&spec, &source, err));
+    data_close(source);
+
+    spec = spec_of(DATA_TEST, 0.5, 3);
+    spec.kind = DATA_CSV;
+    file_write(dir, "train.csv", "1,2,0\n1,2,1\n", 12);
+    ck_ms_ok(data_open(&spec, &source, err));
+    data_close(source);
+    file_write(dir, "test.csv", "1,2,0\n", 6);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                "has parts of its own (train.csv, test.csv), and");
+
+    spec.kind = DATA_IMAGE_FOLDER;
+    png_write(dir, "train", "0.png", 1, 1, 0);
+    png_write(dir, "val", "0.png", 1, 1, 0);
+    ck_ms_fails(
+        data_open(&spec, &source, err), MS_E_INVALID,
+        "has parts of its own (train, val), and dataset.split makes parts of what has none; "
+        "leave the key out, or name one of them (dataset.path)");
+}
+END_TEST
+
 static void make_dir(void)
 {
     dir = test_dir_make();
@@ -155,6 +192,7 @@ int main(void)
     tcase_add_test(tc, which_one_follows_from_the_seed);
     tcase_add_test(tc, a_part_without_records_is_refused);
     tcase_add_test(tc, images_are_decoded_from_their_part);
+    tcase_add_test(tc, parts_that_are_there_are_not_split);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
