@@ -504,9 +504,24 @@ static int settle_targets(struct csv *set, const struct data_spec *spec,
                           const struct finding *finding, struct ms_err *err)
 {
     struct data_info *info = &set->base.info;
-    if (finding->is_open && finding->has_text && spec->target_kind == DATA_TARGET_NUMBER) {
-        return ms_fail(err, MS_E_INVALID,
-                       "%.160s: targets are names, and dataset.target_kind is number", set->path);
+    const int64_t classes = spec->shape.classes;
+    const int wants_number =
+        spec->shape.target_width > 0 || spec->target_kind == DATA_TARGET_NUMBER;
+    if (finding->is_open && finding->has_text && wants_number) {
+        return ms_fail(err, MS_E_INVALID, "%.160s: targets are names, and dataset.%s", set->path,
+                       spec->target_kind == DATA_TARGET_NUMBER ? "target_kind is number"
+                                                               : "target_width wants numbers");
+    }
+    if (finding->is_open && !finding->has_text && classes > 0 &&
+        (finding->has_fraction || finding->largest >= classes)) {
+        return ms_fail(
+            err, MS_E_INVALID,
+            "%.160s: targets %s %lld, and the job says %lld (dataset.classes); leave the key "
+            "out, or give the right data",
+            set->path,
+            finding->has_fraction ? "have fractions or are below 0, and go up to"
+                                  : "are classes up to",
+            (long long)finding->largest, (long long)classes);
     }
     if (finding->is_open && finding->has_text) {
         const int rc = learn_names(set, err);
@@ -588,9 +603,10 @@ static int make(struct csv *set, const struct data_spec *spec, const char *path,
 {
     static const char separators[] = {
         [DATA_COMMA] = ',', [DATA_SEMICOLON] = ';', [DATA_TAB] = '\t'};
-    struct finding finding = {.is_open = spec->shape.classes == 0 &&
-                                         spec->shape.target_width == 0 &&
-                                         spec->class_names[0] == '\0'};
+    const int is_said = spec->shape.classes > 0 || spec->shape.target_width > 0;
+    /* what is said is held against the rows where the job becomes ready, and is known then */
+    struct finding finding = {.is_open = spec->class_names[0] == '\0' &&
+                                         (!is_said || spec->shape.channels == 0)};
     set->separator = separators[spec->separator];
     int rc = open_file(set, spec, path, err);
     rc = rc < 0 ? rc : take_given_names(set, spec->class_names, err);

@@ -93,11 +93,11 @@ static int check_expected(const struct data_spec *spec, const char *path,
                           const struct data_info *info, struct ms_err *err)
 {
     const struct data_shape *want = &spec->shape;
-    if (want->channels == 0 || !data_kind_is_own(spec->kind)) {
+    if (!data_kind_is_own(spec->kind)) {
         return MS_OK;
     }
-    if (want->channels != info->channels || want->height != info->height ||
-        want->width != info->width) {
+    if (want->channels > 0 && (want->channels != info->channels || want->height != info->height ||
+                               want->width != info->width)) {
         return ms_fail(err, MS_E_INVALID,
                        "data set %.140s has records of %lldx%lldx%lld, and the job says "
                        "%lldx%lldx%lld (dataset.shape); leave the key out, or give the right data",

@@ -212,21 +212,31 @@ static const struct {
     const char *text, *part;
     int no_header;
     enum data_target_kind kind;
-    int64_t classes;
+    int64_t classes, target_width; /* as the job says */
 } bad_files[] = {
-    {"", "t.csv has no rows", 0, 0, 0},
-    {"a,b\n", "t.csv has no rows", 0, 0, 0},
-    {"a\n1\n", "has one column", 0, 0, 0},
-    {"1,2\n3,4\n", "dataset.header: false", 0, 0, 0},
-    {"a,b\n1,2,3\n", "t.csv:2: 3 fields, and 2 in the first line", 0, 0, 0},
-    {"a,b\n1,2\n\"3,4\n", "t.csv:3: a quote (\") in this record is not closed", 0, 0, 0},
-    {"a,b\n1,2\n3,4\"\n\"", "t.csv:3:4: a quote within", 0, 0, 0},
-    {"a,b\n1,2.5\n3,word\n", "t.csv:3:3: column b: 'word' is no number, as", 0, 0, 0},
-    {"a,b\n1,\n", "t.csv:2:3: column b: '' is empty", 0, 0, 0},
-    {"a,b\n1,200000\n", "dataset.target_kind: number", 0, 0, 0},
-    {"a,b\n1,-1\n", "dataset.target_kind is class", 0, DATA_TARGET_CLASS, 0},
-    {"a,b\n1,x\n", "dataset.target_kind is number", 0, DATA_TARGET_NUMBER, 0},
-    {"\x1F\x8B", "unpack it with gunzip", 0, 0, 0},
+    {"", "t.csv has no rows", 0, 0, 0, 0},
+    {"a,b\n", "t.csv has no rows", 0, 0, 0, 0},
+    {"a\n1\n", "has one column", 0, 0, 0, 0},
+    {"1,2\n3,4\n", "dataset.header: false", 0, 0, 0, 0},
+    {"a,b\n1,2,3\n", "t.csv:2: 3 fields, and 2 in the first line", 0, 0, 0, 0},
+    {"a,b\n1,2\n\"3,4\n", "t.csv:3: a quote (\") in this record is not closed", 0, 0, 0, 0},
+    {"a,b\n1,2\n3,4\"\n\"", "t.csv:3:4: a quote within", 0, 0, 0, 0},
+    {"a,b\n1,2.5\n3,word\n", "t.csv:3:3: column b: 'word' is no number, as", 0, 0, 0, 0},
+    {"a,b\n1,\n", "t.csv:2:3: column b: '' is empty", 0, 0, 0, 0},
+    {"a,b\n1,200000\n", "dataset.target_kind: number", 0, 0, 0, 0},
+    {"a,b\n1,-1\n", "dataset.target_kind is class", 0, DATA_TARGET_CLASS, 0, 0},
+    {"a,b\n1,x\n", "dataset.target_kind is number", 0, DATA_TARGET_NUMBER, 0, 0},
+    {"\x1F\x8B", "unpack it with gunzip", 0, 0, 0, 0},
+    {"a,b\n1,0\n1,3\n", "targets are classes up to 3, and the job says 2 (dataset.classes)", 0, 0,
+     2, 0},
+    {"a,b\n1,0\n1,0.5\n", "targets have fractions or are below 0", 0, 0, 2, 0},
+    {"a,b\n1,x\n1,y\n1,z\n", "has 3 classes, and the job says 2 (dataset.classes)", 0, 0, 2, 0},
+    {"a,b\n1,x\n1,y\n1,z\n", "has 3 classes, and the job says 4 (dataset.classes)", 0, 0, 4, 0},
+    {"a,b\n1,1\n", "has 1 numbers a row as targets, and the job says 2 (dataset.classes)", 0,
+     DATA_TARGET_NUMBER, 2, 0},
+    {"a,b\n1,1\n", "has 1 numbers a row as targets, and the job says 2 (dataset.target_width)", 0,
+     0, 0, 2},
+    {"a,b\n1,x\n", "dataset.target_width wants numbers", 0, 0, 0, 1},
 };
 
 START_TEST(a_file_that_is_no_table_is_refused)
@@ -235,6 +245,8 @@ START_TEST(a_file_that_is_no_table_is_refused)
     struct data_source *source = NULL;
     spec.has_header = !bad_files[_i].no_header;
     spec.target_kind = bad_files[_i].kind;
+    spec.shape.classes = bad_files[_i].classes;
+    spec.shape.target_width = bad_files[_i].target_width;
     ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, bad_files[_i].part);
 }
 END_TEST
@@ -251,6 +263,21 @@ START_TEST(the_last_field_may_be_empty)
     ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
                 "t.csv:2:5: column c: '' is empty");
     ck_ms_ok(data_read(source, 1, &record, err));
+    data_close(source);
+}
+END_TEST
+
+START_TEST(what_the_job_says_of_targets_may_be_more_than_the_rows_have)
+{
+    struct data_spec spec = spec_with("a,b\n1,0\n1,1\n");
+    spec.shape.classes = 5;
+    struct data_source *source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->classes, 5);
+    data_close(source);
+    spec.shape = (struct data_shape){.target_width = 1};
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->classes, 0);
+    ck_assert_int_eq(data_get_info(source)->target_width, 1);
     data_close(source);
 }
 END_TEST
@@ -322,6 +349,7 @@ int main(void)
                         (int)MS_ARRAY_SIZE(bad_rows));
     tcase_add_loop_test(tc, a_file_that_is_no_table_is_refused, 0, (int)MS_ARRAY_SIZE(bad_files));
     tcase_add_test(tc, the_last_field_may_be_empty);
+    tcase_add_test(tc, what_the_job_says_of_targets_may_be_more_than_the_rows_have);
     tcase_add_test(tc, a_label_out_of_range_is_named);
     tcase_add_test(tc, a_file_of_many_pieces_has_all_its_rows);
     suite_add_tcase(suite, tc);

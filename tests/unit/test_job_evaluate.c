@@ -1,5 +1,6 @@
 /* test_job_evaluate.c - what a job is evaluated on, next to what it trains on: the other part of
- * one place however its path is written, records that are alike, and what is refused */
+ * one place however its path is written, records that are alike, and what is refused; what it says
+ * of its data, held against them */
 #include "cli/eval_name.h"
 #include "libworker/job/job.h"
 #include "tests/unit/image_files.h"
@@ -322,6 +323,33 @@ START_TEST(what_was_trained_on_is_not_called_a_test)
 }
 END_TEST
 
+static const struct {
+    const char *dataset, *words;
+} said[] = {
+    {"kind: image_folder, path: images, classes: 4",
+     "job.yaml:2:10: dataset: data set @/images has 2 classes, and the job says 4 "
+     "(dataset.classes)"},
+    {"kind: numpy, path: plain, classes: 1", "has label 1; the job's (dataset.classes)"},
+    {"kind: numpy, path: plain, target_width: 2",
+     "has 2 classes, and the job says 2 (dataset.target_width)"},
+    {"kind: csv, separator: semicolon, path: t.csv, target_width: 2",
+     "has 1 numbers a row as targets, and the job says 2 (dataset.target_width)"},
+    {"kind: numpy, path: plain, shape: [3]", "the job says 3x1x1 (dataset.shape)"},
+};
+
+/* Also where the job does not say all of it. */
+START_TEST(what_the_job_says_of_its_data_is_held_against_them)
+{
+    static struct job job;
+    char want[512];
+    const char *at = strchr(said[_i].words, '@');
+    snprintf(want, sizeof(want), "%.*s%s%s", at != NULL ? (int)(at - said[_i].words) : 0,
+             said[_i].words, at != NULL ? dir : "", at != NULL ? at + 1 : said[_i].words);
+    ck_ms_fails(parse(said[_i].dataset, "kind: csv, path: /nowhere/b", &job, err), MS_E_INVALID,
+                want);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_evaluate");
@@ -336,6 +364,8 @@ int main(void)
                         (int)MS_ARRAY_SIZE(refused));
     tcase_add_loop_test(tc, other_columns_are_refused, 0, (int)MS_ARRAY_SIZE(columns));
     tcase_add_loop_test(tc, what_was_trained_on_is_not_called_a_test, 0, (int)MS_ARRAY_SIZE(named));
+    tcase_add_loop_test(tc, what_the_job_says_of_its_data_is_held_against_them, 0,
+                        (int)MS_ARRAY_SIZE(said));
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
