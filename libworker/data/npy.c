@@ -1,6 +1,8 @@
 /* npy.c - the head of a NumPy array in a file: type, order, dimensions */
 #include "libworker/data/npy.h"
 
+#include "proto/limits.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,26 +133,47 @@ static int take_shape(struct reader *r, struct npy_head *head)
 
 /* ---- the type ---- */
 
+/* What it is called in Python: y_train of path/y_train.npy, y of path/all.npz: y. */
+static void name_array(const char *name, char *buf, size_t size)
+{
+    const char *at = strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
+    const char *member = strstr(at, ": ");
+    at = member != NULL ? member + 2 : at;
+    const char *dot = strrchr(at, '.');
+    const size_t length = dot != NULL && strcmp(dot, ".npy") == 0 ? (size_t)(dot - at) : strlen(at);
+    size_t i = 0;
+    while (i < length && (isalnum((unsigned char)at[i]) || at[i] == '_')) {
+        i++;
+    }
+    if (i == length && length > 0 && length < size && !isdigit((unsigned char)at[0])) {
+        snprintf(buf, size, "%.*s", (int)length, at);
+    } else {
+        snprintf(buf, size, "x");
+    }
+}
+
 static int refuse_type(const char *name, const char *descr, const char *is, const char *mend,
                        struct ms_err *err)
 {
-    return ms_fail(err, MS_E_INVALID, "%.140s: its elements are %s ('%.20s'); %s", name, is, descr,
-                   mend);
+    char array[MS_NAME_MAX + 1];
+    name_array(name, array, sizeof(array));
+    return ms_fail(err, MS_E_INVALID, "%.140s: its elements are %s ('%.20s'); write %s%s", name, is,
+                   descr, mend[0] == '.' ? array : "", mend);
 }
 
 static int read_type(const char *descr, const char *name, struct npy_head *head, struct ms_err *err)
 {
-    static const char as_float[] = "write x.astype('float32')";
+    static const char as_float[] = ".astype('float32')";
     const char order = descr[0];
     const char kind = order != '\0' ? descr[1] : '\0';
     const char *digits = order != '\0' && kind != '\0' ? descr + 2 : "";
     const int is_one = digits[0] != '\0' && digits[1] == '\0';
     const int item = is_one ? digits[0] - '0' : 0;
     if (strcmp(descr, "object") == 0 || strcmp(descr, "|O") == 0) {
-        return refuse_type(name, descr, "Python objects", "write an array of numbers", err);
+        return refuse_type(name, descr, "Python objects", "an array of numbers", err);
     }
     if (kind == 'b') {
-        return refuse_type(name, descr, "truth values", "write x.astype('uint8')", err);
+        return refuse_type(name, descr, "truth values", ".astype('uint8')", err);
     }
     if (kind == 'f' && strcmp(digits, "2") == 0) {
         return refuse_type(name, descr, "half floats", as_float, err);
@@ -161,11 +184,11 @@ static int read_type(const char *descr, const char *name, struct npy_head *head,
     }
     if ((kind != 'f' && kind != 'i' && kind != 'u') ||
         (item != 1 && item != 2 && item != 4 && item != 8)) {
-        return refuse_type(name, descr, "no numbers", "write an array of numbers", err);
+        return refuse_type(name, descr, "no numbers", "an array of numbers", err);
     }
     if (order == '>' && item > 1) {
         char mend[64];
-        snprintf(mend, sizeof(mend), "write x.astype('<%c%d')", kind, item);
+        snprintf(mend, sizeof(mend), ".astype('<%c%d')", kind, item);
         return refuse_type(name, descr, "big endian", mend, err);
     }
     if (order != '<' && order != '|' && order != '=' && order != '>') {
@@ -254,10 +277,12 @@ int npy_parse(const uint8_t *bytes, int64_t size, const char *name, struct npy_h
         rc = read_type(descr, name, &head, err);
     }
     if (rc == MS_OK && is_fortran && head.n_dims > 1) {
+        char array[MS_NAME_MAX + 1];
+        name_array(name, array, sizeof(array));
         rc = ms_fail(err, MS_E_INVALID,
                      "%.160s is in Fortran's order, its records are not together; write "
-                     "np.ascontiguousarray(x)",
-                     name);
+                     "np.ascontiguousarray(%s)",
+                     name, array);
     }
     rc = rc == MS_OK ? count_elements(name, &head, err) : rc;
     if (rc == MS_OK) {
@@ -267,6 +292,18 @@ int npy_parse(const uint8_t *bytes, int64_t size, const char *name, struct npy_h
 }
 
 /* ---- elements ---- */
+
+int npy_are_finite(const float *values, int64_t n)
+{
+    const uint32_t all = UINT32_C(0x7F800000); /* the exponent of infinity and NaN */
+    int is_bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = 0;
+        memcpy(&bits, values + i, sizeof(bits));
+        is_bad |= (bits & all) == all;
+    }
+    return !is_bad;
+}
 
 int64_t npy_whole(const struct npy_head *head, const uint8_t *bytes, int64_t i)
 {

@@ -38,5 +38,6 @@ int npy_parse(const uint8_t *bytes, int64_t size, const char *name, struct npy_h
  * INT64_MAX is INT64_MAX), or as a float, rounded to the nearest. */
 int64_t npy_whole(const struct npy_head *head, const uint8_t *bytes, int64_t i);
 void npy_floats(const struct npy_head *head, const uint8_t *bytes, int64_t n, float *dst);
+int npy_are_finite(const float *values, int64_t n);
 
 #endif

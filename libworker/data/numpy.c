@@ -75,6 +75,18 @@ static const void *make_values(struct numpy *set)
     return floats;
 }
 
+/* One of them spoils all weights, and nobody would know from where it came. */
+static int check_finite(const struct numpy_array *array, int64_t row, const float *values,
+                        int64_t n, struct ms_err *err)
+{
+    return npy_are_finite(values, n)
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "%.200s: row %lld has a value that is no finite float (nan, or too "
+                         "large); fill it in, or leave the row out",
+                         array->name, (long long)row);
+}
+
 static int read_wanted(struct numpy *set, int64_t row, struct ms_err *err)
 {
     const struct npy_head *head = &set->targets.head;
@@ -84,6 +96,7 @@ static int read_wanted(struct numpy *set, int64_t row, struct ms_err *err)
         stored_read(set->targets.bytes, raw, width * head->item, row * width * head->item, err);
     if (rc == MS_OK) {
         npy_floats(head, raw, width, set->wanted);
+        rc = check_finite(&set->targets, row, set->wanted, width, err);
     }
     return rc;
 }
@@ -96,12 +109,15 @@ static int numpy_read(struct data_source *source, int64_t row, struct data_recor
     if (rc == MS_OK && set->labels == NULL) {
         rc = read_wanted(set, row, err);
     }
-    if (rc == MS_OK) {
-        *ret = (struct data_record){.values = make_values(set),
-                                    .targets = set->wanted,
-                                    .label = set->labels != NULL ? set->labels[row] : -1};
+    if (rc < 0) {
+        return rc;
     }
-    return rc;
+    *ret = (struct data_record){.values = make_values(set),
+                                .targets = set->wanted,
+                                .label = set->labels != NULL ? set->labels[row] : -1};
+    return set->inputs.head.kind == NPY_FLOAT
+               ? check_finite(&set->inputs, row, ret->values, set->values, err)
+               : MS_OK;
 }
 
 static int numpy_verify(struct data_source *source, struct ms_err *err)

@@ -82,12 +82,31 @@ int numpy_place_has(const struct numpy_place *place, const char *name, struct ms
     return is_there;
 }
 
+/* An array is called as its file without the end. */
+static void cut_ends(char *list)
+{
+    char *end = list;
+    for (const char *at = list; *at != '\0';) {
+        const size_t length = strcspn(at, ",");
+        const size_t kept =
+            length > 4 && memcmp(at + length - 4, ".npy", 4) == 0 ? length - 4 : length;
+        memmove(end, at, kept);
+        end += kept;
+        at += length;
+        if (*at == ',') {
+            *end++ = *at++;
+        }
+    }
+    *end = '\0';
+}
+
 void numpy_place_list(const struct numpy_place *place, char *buf, int size)
 {
     int used = 0;
     buf[0] = '\0';
     if (place->archive >= 0) {
         zip_list(place->archive, place->path, buf, size);
+        cut_ends(buf);
         return;
     }
     DIR *dir = opendir(place->path);
@@ -102,6 +121,7 @@ void numpy_place_list(const struct numpy_place *place, char *buf, int size)
     if (dir != NULL) {
         closedir(dir);
     }
+    cut_ends(buf);
 }
 
 /* ---- an array ---- */

@@ -22,7 +22,7 @@ int numpy_place_open(const char *path, struct numpy_place *ret, struct ms_err *e
 void numpy_place_close(struct numpy_place *place);
 /* 0: there is none of that name; < 0: what is wrong with the archive. */
 int numpy_place_has(const struct numpy_place *place, const char *name, struct ms_err *err);
-/* What there is, for people: "x.npy, y.npy". */
+/* What there is, as keys want it: "x, y". */
 void numpy_place_list(const struct numpy_place *place, char *buf, int size);
 
 /* Opens the array and reads its head. ret is of use to numpy_array_close even where it fails. */

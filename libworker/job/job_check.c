@@ -104,6 +104,16 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
     return rc < 0 ? rc : job_settle_evaluate(job, tree, base_dir, err);
 }
 
+/* Whole numbers are classes where nobody says that they are none. */
+static const char *say_numbers(enum data_kind kind)
+{
+    return kind == DATA_CSV
+               ? ", or give dataset.target_kind: number where its whole numbers are no classes"
+           : kind == DATA_NUMPY
+               ? ", or write y.astype('float32') where its whole numbers are no classes"
+               : "";
+}
+
 /* Loss, classes and data must speak of the same thing. */
 static int check_loss(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
@@ -113,8 +123,8 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
     if (!has_classes && record.classes > 0) {
         return tree_fail(job_node_at(tree, "loss"), err,
                          "loss: %s wants numbers as targets, and dataset kind %s has classes; use "
-                         "softmax_cross_entropy",
-                         job_loss_name(job->loss), kind);
+                         "softmax_cross_entropy%s",
+                         job_loss_name(job->loss), kind, say_numbers(job->dataset.kind));
     }
     if (!has_classes && job->label_smoothing > 0) {
         return tree_fail(job_node_at(tree, "label_smoothing"), err,

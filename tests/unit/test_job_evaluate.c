@@ -350,6 +350,26 @@ START_TEST(what_the_job_says_of_its_data_is_held_against_them)
 }
 END_TEST
 
+START_TEST(a_loss_of_numbers_says_how_whole_numbers_are_none)
+{
+    static struct job job;
+    ck_ms_fails(
+        parse(CSV "path: t.csv}\nloss: mse\ntransforms: []\naverage: {decay: 0.9",
+              "kind: csv, path: t.csv", &job, err),
+        MS_E_INVALID,
+        "job.yaml:3:7: loss: mse wants numbers as targets, and dataset kind csv has classes; "
+        "use softmax_cross_entropy, or give dataset.target_kind: number where its whole "
+        "numbers are no classes");
+    ck_ms_fails(parse("kind: numpy, path: plain}\nloss: l1\naverage: {decay: 0.9",
+                      "kind: numpy, path: plain", &job, err),
+                MS_E_INVALID,
+                "or write y.astype('float32') where its whole numbers are no classes");
+    ck_ms_fails(parse("kind: image_folder, path: images}\nloss: huber\naverage: {decay: 0.9",
+                      "kind: image_folder, path: images", &job, err),
+                MS_E_INVALID, "has classes; use softmax_cross_entropy");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_evaluate");
@@ -366,6 +386,7 @@ int main(void)
     tcase_add_loop_test(tc, what_was_trained_on_is_not_called_a_test, 0, (int)MS_ARRAY_SIZE(named));
     tcase_add_loop_test(tc, what_the_job_says_of_its_data_is_held_against_them, 0,
                         (int)MS_ARRAY_SIZE(said));
+    tcase_add_test(tc, a_loss_of_numbers_says_how_whole_numbers_are_none);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

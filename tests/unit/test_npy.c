@@ -46,13 +46,13 @@ END_TEST
 static const struct {
     const char *text, *part;
 } wrong[] = {
-    {"{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4), }\n", "np.ascontiguousarray(x)"},
-    {"{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }\n", "x.astype('<f4')"},
-    {"{'descr': '>i8', 'fortran_order': False, 'shape': (3, 4), }\n", "x.astype('<i8')"},
-    {"{'descr': '<f2', 'fortran_order': False, 'shape': (3, 4), }\n", "x.astype('float32')"},
-    {"{'descr': '<f16', 'fortran_order': False, 'shape': (3, 4), }\n", "x.astype('float32')"},
+    {"{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4), }\n", "np.ascontiguousarray(f)"},
+    {"{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }\n", "f.astype('<f4')"},
+    {"{'descr': '>i8', 'fortran_order': False, 'shape': (3, 4), }\n", "f.astype('<i8')"},
+    {"{'descr': '<f2', 'fortran_order': False, 'shape': (3, 4), }\n", "f.astype('float32')"},
+    {"{'descr': '<f16', 'fortran_order': False, 'shape': (3, 4), }\n", "f.astype('float32')"},
     {"{'descr': '<c8', 'fortran_order': False, 'shape': (3, 4), }\n", "complex numbers"},
-    {"{'descr': '|b1', 'fortran_order': False, 'shape': (3, 4), }\n", "x.astype('uint8')"},
+    {"{'descr': '|b1', 'fortran_order': False, 'shape': (3, 4), }\n", "f.astype('uint8')"},
     {"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }\n", "Python objects"},
     {"{'descr': '<U7', 'fortran_order': False, 'shape': (3,), }\n", "no numbers"},
     {"{'descr': '<f4x', 'fortran_order': False, 'shape': (3,), }\n", "long floats"},

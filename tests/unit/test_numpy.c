@@ -3,6 +3,7 @@
 #include "libworker/data/data.h"
 #include "tests/unit/array_files.h"
 
+#include <math.h>
 #include <unistd.h>
 
 enum { ROWS = 500, C = 3, H = 5, W = 6, VALUES = C * H * W };
@@ -234,7 +235,7 @@ START_TEST(arrays_are_found_by_part_or_name)
     data_close(source);
     spec.usage = DATA_TEST;
     ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "x_test and y_test");
-    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "_train.npy");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "_train, ");
     snprintf(spec.inputs, sizeof(spec.inputs), "x_train");
     snprintf(spec.targets, sizeof(spec.targets), "labels");
     ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "no array labels");
@@ -258,6 +259,24 @@ static const struct {
     const char *part;
 } misfits[] = {
     {"<i8", "(2, 2)", 32, "<i8", "(2,)", 16, 0, {0}, "x.astype('float32')"},
+    {"<f4",
+     "(2, 2)",
+     16,
+     "|b1",
+     "(2,)",
+     2,
+     0,
+     {0},
+     "y.npy: its elements are truth values ('|b1'); write y.astype('uint8')"},
+    {"<f2",
+     "(2, 2)",
+     8,
+     "<i8",
+     "(2,)",
+     16,
+     0,
+     {0},
+     "half floats ('<f2'); write x.astype('float32')"},
     {"<f4", "(2, 2)", 16, "<i8", "(3,)", 24, 0, {0}, "do not belong together"},
     {"<f4", "(2, 2)", 16, "<i8", "(2, 5)", 80, 0, {0}, "y.argmax(axis=1)"},
     {"<f4", "(2, 2)", 16, "<i8", "(2, 1, 1)", 16, 0, {0}, "has 3 dimensions"},
@@ -309,6 +328,54 @@ START_TEST(a_layout_that_is_given_is_obeyed)
         ck_assert_float_eq(((const float *)record.values)[1], last ? 36 + 3 : 36 + 1);
         data_close(source);
     }
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(arrays_are_listed_as_keys_want_them)
+{
+    const char *dir = test_dir_make();
+    const struct data_spec spec = spec_of(dir, "a.npz");
+    struct data_source *source = NULL;
+    write_archive(dir, "a.npz", "pixels.npy", "kinds.npy", 0, 0);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "it has: pixels, kinds");
+    test_dir_remove(dir);
+}
+END_TEST
+
+static const struct {
+    const char *x_type, *y_type;
+    double x[3], y[3];
+    const char *words; /* NULL: all are finite */
+} spoiled[] = {
+    {"<f4", "<f4", {1, 2, 3}, {1, 2, NAN}, "y.npy: row 2 has a value that is no finite float"},
+    {"<f8", "<f8", {1, 2, 3}, {1, 2, -INFINITY}, "y.npy: row 2 has a value"},
+    {"<f4", "<f4", {1, 2, NAN}, {1, 2, 3}, "x.npy: row 2 has a value that is no finite float"},
+    {"<f8", "<f4", {1, 2, 1e300}, {1, 2, 3}, "x.npy: row 2 has a value"},
+    {"<f8", "<f8", {1, 2, 3e38}, {1, 2, -3e38}, NULL},
+};
+
+START_TEST(what_is_not_finite_is_named_with_its_row)
+{
+    const char *dir = test_dir_make();
+    const struct data_spec spec = spec_of(dir, "");
+    struct data_record record;
+    for (int i = 0; i < 2; i++) {
+        const double *wide = i == 0 ? spoiled[_i].x : spoiled[_i].y;
+        const char *type = i == 0 ? spoiled[_i].x_type : spoiled[_i].y_type;
+        const float narrow[3] = {(float)wide[0], (float)wide[1], (float)wide[2]};
+        const int is_wide = strcmp(type, "<f8") == 0;
+        npy_write(dir, i == 0 ? "x.npy" : "y.npy", type, i == 0 ? "(3, 1)" : "(3,)",
+                  is_wide ? (const void *)wide : narrow, is_wide ? 24 : 12);
+    }
+    struct data_source *source = opened(&spec);
+    ck_ms_ok(data_read(source, 1, &record, err));
+    if (spoiled[_i].words == NULL) {
+        ck_ms_ok(data_read(source, 2, &record, err));
+    } else {
+        ck_ms_fails(data_read(source, 2, &record, err), MS_E_INVALID, spoiled[_i].words);
+    }
+    data_close(source);
     test_dir_remove(dir);
 }
 END_TEST
@@ -391,6 +458,9 @@ int main(void)
     tcase_add_test(tc, arrays_are_found_by_part_or_name);
     tcase_add_loop_test(tc, what_does_not_fit_is_named, 0, (int)MS_ARRAY_SIZE(misfits));
     tcase_add_test(tc, a_layout_that_is_given_is_obeyed);
+    tcase_add_test(tc, arrays_are_listed_as_keys_want_them);
+    tcase_add_loop_test(tc, what_is_not_finite_is_named_with_its_row, 0,
+                        (int)MS_ARRAY_SIZE(spoiled));
     tcase_add_test(tc, a_label_out_of_range_is_named_with_its_row);
     tcase_add_test(tc, a_damaged_archive_is_named);
     tcase_add_test(tc, a_file_that_is_no_archive_is_refused);
