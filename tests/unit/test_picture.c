@@ -3,6 +3,8 @@
 #include "libworker/data/picture.h"
 #include "tests/unit/image_files.h"
 
+#include <sys/resource.h>
+
 /* The files of tests/fuzz/corpus/picture and the CRC-32 of their pixels were made by Pillow 13.0.0
  * and torchvision 0.29.2, from base, 37 x 23 pixels:
  *     c = ImageOps.exif_transpose(Image.open(file)).convert('RGB')
@@ -185,6 +187,64 @@ START_TEST(a_bomb_is_refused_with_its_size)
 }
 END_TEST
 
+/* 1 x 1 with n such chunks behind its head. Returns owned. */
+static struct bytes make_with(const char *kind, const uint8_t *data, size_t size, int n)
+{
+    enum { HEAD = 8 + 12 + 13 };
+    static const uint8_t line[] = {0, 1, 2, 3};
+    struct bytes plain = png_make(1, 1, 8, 2, 0, line, sizeof(line));
+    struct bytes b = {NULL, 0};
+    bytes_add(&b, plain.at, HEAD);
+    for (int i = 0; i < n; i++) {
+        png_chunk(&b, kind, data, size);
+    }
+    bytes_add(&b, plain.at + HEAD, plain.size - HEAD);
+    free(plain.at);
+    return b;
+}
+
+static long peak_kib(void)
+{
+    struct rusage usage;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* 7 MiB each, once unpacked, 100 times: libpng would keep them all. */
+START_TEST(texts_take_no_memory)
+{
+    enum { TEXT = 7 << 20, TIMES = 100, KIB_MAX = 64 << 10 };
+    static const struct {
+        const char *kind, *head;
+        size_t size;
+    } texts[] = {{"zTXt", "k\0\0", 3}, {"iTXt", "k\0\1\0\0\0", 6}};
+    struct picture picture = {.bytes = NULL};
+    uint8_t *text = malloc(TEXT);
+    uLongf packed_size = compressBound(TEXT);
+    uint8_t *packed = malloc(packed_size);
+    struct bytes data = {NULL, 0};
+    int64_t sides[2] = {0, 0};
+    ck_assert(text != NULL && packed != NULL);
+    memset(text, 'A', TEXT);
+    ck_assert_int_eq(compress2(packed, &packed_size, text, TEXT, 9), Z_OK);
+    bytes_add(&data, texts[_i].head, texts[_i].size);
+    bytes_add(&data, packed, packed_size);
+    free(text);
+    free(packed);
+    struct bytes b = make_with(texts[_i].kind, data.at, data.size, TIMES);
+    const long before = peak_kib();
+
+    ck_ms_ok(picture_measure(b.at, b.size, "f", &sides[0], &sides[1], err));
+    ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
+
+    ck_assert_int_lt(peak_kib() - before, KIB_MAX);
+    ck_assert_mem_eq(picture.bytes, "\1\2\3", 3);
+    picture_free(&picture);
+    free(data.at);
+    free(b.at);
+}
+END_TEST
+
 START_TEST(what_is_no_image_is_said_to_be_what_it_is)
 {
     static const struct {
@@ -234,6 +294,7 @@ int main(void)
     tcase_add_loop_test(tc, a_truncated_file_is_named, 0, n);
     tcase_add_test(tc, a_damaged_file_is_named);
     tcase_add_test(tc, a_bomb_is_refused_with_its_size);
+    tcase_add_loop_test(tc, texts_take_no_memory, 0, 2);
     tcase_add_test(tc, what_is_no_image_is_said_to_be_what_it_is);
     tcase_add_test(tc, an_orientation_that_makes_no_sense_is_none);
     suite_add_tcase(suite, tc);
