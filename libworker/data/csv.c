@@ -476,6 +476,7 @@ static int read_rows(struct csv *set, const struct data_spec *spec, struct findi
         longest = size > longest ? size : longest;
     }
     set->base.info.rows = (int64_t)set->n_at - 1;
+    set->base.info.held_bytes = (int64_t)(set->at_room * sizeof(*set->at));
     set->text_room = longest + 1;
     return rc;
 }

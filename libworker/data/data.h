@@ -145,6 +145,7 @@ struct data_info {
     int is_decoded;          /* reading is work, which readers share (data_reader_create) */
     int64_t copied_bytes;    /* that reading, from the first record on, brings into memory, once
                                 for all ranks and jobs of a host (host_copy.h) */
+    int64_t held_bytes;      /* that the open source has for itself: labels, where records are */
 };
 
 /* Opens and checks the whole source: files present, sizes, magic numbers, counts that match, every

@@ -202,6 +202,8 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
     int rc = image_list_make(path, spec->usage, &set->list, err);
     struct data_info *info = &set->base.info;
     info->rows = (int64_t)set->list.n;
+    info->held_bytes =
+        (int64_t)(set->list.names_room + set->list.room * sizeof(*set->list.entries));
     info->channels = spec->colours == DATA_GREY ? 1 : 3;
     info->dtype = MS_U8;
     info->classes = (int64_t)set->list.n_classes;

@@ -18,11 +18,11 @@ struct numpy {
     char *path;
     struct numpy_array inputs, targets;
     int is_nhwc;
-    int64_t values, record; /* of an input: elements, bytes in the file */
-    uint8_t *raw;           /* what was read last, as it stands in the file */
-    void *made;             /* the same as values, where that is something else; else NULL */
-    int32_t *labels;        /* classes */
-    float *wanted;          /* float targets that were read last */
+    int64_t values, record;   /* of an input: elements, bytes in the file */
+    uint8_t *raw;             /* what was read last, as it stands in the file */
+    void *made;               /* the same as values, where that is something else; else NULL */
+    struct label_list labels; /* classes */
+    float *wanted;            /* float targets that were read last */
 };
 
 static void numpy_close(struct data_source *source)
@@ -34,7 +34,7 @@ static void numpy_close(struct data_source *source)
     free(set->path);
     free(set->raw);
     free(set->made);
-    free(set->labels);
+    label_list_free(&set->labels);
     free(set->wanted);
     free(set);
 }
@@ -101,20 +101,24 @@ static int read_wanted(struct numpy *set, int64_t row, struct ms_err *err)
     return rc;
 }
 
+static int32_t label_of(const struct numpy *set, int64_t row)
+{
+    return set->labels.bytes != NULL ? label_list_get(&set->labels, row) : -1;
+}
+
 static int numpy_read(struct data_source *source, int64_t row, struct data_record *ret,
                       struct ms_err *err)
 {
     struct numpy *set = (struct numpy *)source;
     int rc = stored_read(set->inputs.bytes, set->raw, set->record, row * set->record, err);
-    if (rc == MS_OK && set->labels == NULL) {
+    if (rc == MS_OK && set->labels.bytes == NULL) {
         rc = read_wanted(set, row, err);
     }
     if (rc < 0) {
         return rc;
     }
-    *ret = (struct data_record){.values = make_values(set),
-                                .targets = set->wanted,
-                                .label = set->labels != NULL ? set->labels[row] : -1};
+    *ret = (struct data_record){
+        .values = make_values(set), .targets = set->wanted, .label = label_of(set, row)};
     return set->inputs.head.kind == NPY_FLOAT
                ? check_finite(&set->inputs, row, ret->values, set->values, err)
                : MS_OK;
@@ -131,7 +135,7 @@ static int64_t numpy_in_memory(const struct data_source *source)
 {
     const struct numpy *set = (const struct numpy *)source;
     return stored_in_memory(set->inputs.bytes) +
-           (set->labels == NULL ? stored_in_memory(set->targets.bytes) : 0);
+           (set->labels.bytes == NULL ? stored_in_memory(set->targets.bytes) : 0);
 }
 
 /* ---- which data ---- */
@@ -159,7 +163,7 @@ static int take_inputs(void *arg, int64_t i, const void *bytes)
     const struct data_record record = {
         .values = make_values(set),
         .targets = walk->targets != NULL ? walk->targets + i * set->base.info.target_width : NULL,
-        .label = set->labels != NULL ? set->labels[walk->rows[i]] : -1};
+        .label = label_of(set, walk->rows[i])};
     identity_add_record(&set->base.info, &record, walk->sum);
     return MS_OK;
 }
@@ -174,7 +178,7 @@ static int numpy_identify(struct data_source *source, struct sum *sum, struct ms
     const int64_t width = set->base.info.target_width;
     struct walk walk = {.set = set, .sum = sum, .rows = rows};
     int rc = MS_OK;
-    if (set->labels == NULL) {
+    if (set->labels.bytes == NULL) {
         const int64_t bytes = width * set->targets.head.item;
         walk.targets = malloc((size_t)(n * width) * sizeof(float));
         if (walk.targets == NULL) {
@@ -357,15 +361,25 @@ struct labels {
     struct ms_err *err;
 };
 
-static int take_labels(void *arg, int64_t i, const void *bytes)
+static int fail_labels(const struct numpy *set, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_NOMEM, "%.160s: no memory for its %lld labels", set->targets.name,
+                   (long long)set->base.info.rows);
+}
+
+static int take_labels(void *arg, int64_t at, const void *bytes, int64_t size)
 {
     struct labels *labels = arg;
     struct numpy *set = labels->set;
+    const int64_t item = set->targets.head.item;
     int rc = MS_OK;
-    for (i = 0; rc == MS_OK && i < set->base.info.rows; i++) {
+    for (int64_t i = 0; rc == MS_OK && i < size / item; i++) {
+        const int64_t row = at / item + i;
         const int64_t label = npy_whole(&set->targets.head, bytes, i);
-        rc = targets_check_label(&labels->range, i, label, labels->err);
-        set->labels[i] = (int32_t)label;
+        rc = targets_check_label(&labels->range, row, label, labels->err);
+        if (rc == MS_OK && label_list_put(&set->labels, row, (int32_t)label) < 0) {
+            rc = fail_labels(set, labels->err);
+        }
     }
     return rc;
 }
@@ -373,18 +387,16 @@ static int take_labels(void *arg, int64_t i, const void *bytes)
 /* Classes: all of them are looked at here, and stay. */
 static int read_labels(struct numpy *set, int64_t classes, struct ms_err *err)
 {
+    enum { PIECE = 64 << 10 };
+    uint8_t room[PIECE];
     struct data_info *info = &set->base.info;
     struct labels labels = {
         .set = set, .range = {.name = set->targets.name, .classes = classes}, .err = err};
-    const int64_t front = 0;
-    const int64_t size = info->rows * set->targets.head.item;
-    void *room = malloc((size_t)size);
-    set->labels = malloc((size_t)info->rows * sizeof(*set->labels));
-    int rc = room != NULL && set->labels != NULL
-                 ? stored_walk(set->targets.bytes, &front, 1, size, room, take_labels, &labels, err)
-                 : ms_fail(err, MS_E_NOMEM, "%.200s: no memory for its labels", set->targets.name);
-    free(room);
+    int rc =
+        label_list_make(&set->labels, info->rows, classes) == 0 ? MS_OK : fail_labels(set, err);
+    rc = rc < 0 ? rc : stored_pass(set->targets.bytes, PIECE, room, take_labels, &labels, err);
     info->classes = targets_classes(&labels.range);
+    info->held_bytes = label_list_bytes(&set->labels);
     return rc;
 }
 
@@ -458,7 +470,7 @@ int numpy_open(const struct data_spec *spec, const char *path, struct data_sourc
         return rc;
     }
     set->base.info.copied_bytes = stored_copied(set->inputs.bytes);
-    if (set->labels == NULL) { /* else they are there already */
+    if (set->labels.bytes == NULL) { /* else they are there already */
         set->base.info.copied_bytes += stored_copied(set->targets.bytes);
     }
     *ret = &set->base;

@@ -156,29 +156,74 @@ int stored_verify(struct stored *stored, struct ms_err *err)
     return unpack_to(stored, stored->cfg.size, err);
 }
 
+/* ---- from the front to the back ---- */
+
+struct cursor {
+    const struct stored *stored;
+    struct unpacking unpacking; /* deflated */
+    int64_t here;               /* how far it came */
+};
+
+static int cursor_begin(struct cursor *c, const struct stored *stored, struct ms_err *err)
+{
+    *c = (struct cursor){.stored = stored};
+    return stored->cfg.is_deflated ? begin(stored, &c->unpacking, err) : MS_OK;
+}
+
+static void cursor_end(struct cursor *c)
+{
+    if (c->stored->cfg.is_deflated) {
+        unpack_end(&c->unpacking);
+    }
+}
+
+static int cursor_read(struct cursor *c, void *dst, int64_t size, int64_t at, struct ms_err *err)
+{
+    const struct stored_config *cfg = &c->stored->cfg;
+    struct unpacking *u = &c->unpacking;
+    if (!cfg->is_deflated) {
+        return source_pread(cfg->fd, dst, (size_t)size, cfg->skip + at, cfg->path, err);
+    }
+    if (unpack_skip(u, cfg->fd, at - c->here) < 0 ||
+        unpack_next(u, cfg->fd, dst, (size_t)size) != size ||
+        (at + size == cfg->size && !unpack_is_at_end(u, cfg->fd))) {
+        return fail_damaged(c->stored, c->here, err);
+    }
+    c->here = at + size;
+    return MS_OK;
+}
+
 int stored_walk(const struct stored *stored, const int64_t *at, int64_t n, int64_t size, void *room,
                 int (*take)(void *arg, int64_t i, const void *bytes), void *arg, struct ms_err *err)
 {
-    const struct stored_config *cfg = &stored->cfg;
-    struct unpacking u;
-    int rc = cfg->is_deflated ? begin(stored, &u, err) : MS_OK;
+    struct cursor cursor;
+    int rc = cursor_begin(&cursor, stored, err);
     if (rc < 0) {
         return rc;
     }
-    int64_t here = 0;
     for (int64_t i = 0; rc == MS_OK && i < n; i++) {
-        if (!cfg->is_deflated) {
-            rc = source_pread(cfg->fd, room, (size_t)size, cfg->skip + at[i], cfg->path, err);
-        } else if (unpack_skip(&u, cfg->fd, at[i] - here) < 0 ||
-                   unpack_next(&u, cfg->fd, room, (size_t)size) != size ||
-                   (at[i] + size == cfg->size && !unpack_is_at_end(&u, cfg->fd))) {
-            rc = fail_damaged(stored, here, err);
-        }
-        here = at[i] + size;
+        rc = cursor_read(&cursor, room, size, at[i], err);
         rc = rc == MS_OK ? take(arg, i, room) : rc;
     }
-    if (cfg->is_deflated) {
-        unpack_end(&u);
+    cursor_end(&cursor);
+    return rc;
+}
+
+int stored_pass(const struct stored *stored, int64_t piece, void *room,
+                int (*take)(void *arg, int64_t at, const void *bytes, int64_t size), void *arg,
+                struct ms_err *err)
+{
+    struct cursor cursor;
+    int rc = cursor_begin(&cursor, stored, err);
+    if (rc < 0) {
+        return rc;
     }
+    for (int64_t at = 0; rc == MS_OK && at < stored->cfg.size; at += piece) {
+        const int64_t rest = stored->cfg.size - at;
+        const int64_t size = rest < piece ? rest : piece;
+        rc = cursor_read(&cursor, room, size, at, err);
+        rc = rc == MS_OK ? take(arg, at, room, size) : rc;
+    }
+    cursor_end(&cursor);
     return rc;
 }

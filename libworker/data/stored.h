@@ -31,6 +31,10 @@ int stored_read(struct stored *stored, void *dst, int64_t size, int64_t at, stru
 int stored_walk(const struct stored *stored, const int64_t *at, int64_t n, int64_t size, void *room,
                 int (*take)(void *arg, int64_t i, const void *bytes), void *arg,
                 struct ms_err *err);
+/* All of it likewise, in pieces of `piece` bytes, the last one shorter: at is where one begins. */
+int stored_pass(const struct stored *stored, int64_t piece, void *room,
+                int (*take)(void *arg, int64_t at, const void *bytes, int64_t size), void *arg,
+                struct ms_err *err);
 /* As data_verify. */
 int stored_verify(struct stored *stored, struct ms_err *err);
 

@@ -38,6 +38,16 @@ static uint64_t copied_bytes(const struct train *train, int locals)
     return ((uint64_t)bytes + (uint64_t)locals - 1) / (uint64_t)locals;
 }
 
+/* What each rank has of its own to find records. */
+static uint64_t held_bytes(const struct train *train)
+{
+    int64_t bytes = data_get_info(train->source)->held_bytes;
+    if (train->eval_source != NULL) {
+        bytes += data_get_info(train->eval_source)->held_bytes;
+    }
+    return (uint64_t)bytes;
+}
+
 /* What this rank will have touched at its peak beside its replica: its own buffers, its part of
  * what is shared, of each local peer's exchange buffer the slice that it sums, and the copy of the
  * model that is digested at the end, when all else is still there. */
@@ -45,8 +55,8 @@ static uint64_t fixed_bytes(const struct train *train, int locals)
 {
     uint64_t exchange = ms_dtype_size(train->sizes.exchange_dtype, train->sizes.exchange);
     return exchange + exchange * (uint64_t)(locals - 1) / (uint64_t)locals + loader_bytes(train) +
-           copied_bytes(train, locals) + model_copy_bytes(replica_graph(train->replica)) +
-           BASE_BYTES;
+           copied_bytes(train, locals) + held_bytes(train) +
+           model_copy_bytes(replica_graph(train->replica)) + BASE_BYTES;
 }
 
 /* Of the plans that the replica has now. */

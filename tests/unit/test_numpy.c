@@ -4,6 +4,7 @@
 #include "tests/unit/array_files.h"
 
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ROWS = 500, C = 3, H = 5, W = 6, VALUES = C * H * W };
@@ -404,6 +405,69 @@ START_TEST(a_label_out_of_range_is_named_with_its_row)
 END_TEST
 
 /* A bit of the packed pixels is another one: whoever reads to the end hears of it. */
+/* Of as few bytes as the largest needs, which comes late; more of them than are read at once. */
+START_TEST(labels_of_any_size_are_kept)
+{
+    enum { N = 20000 };
+    static const int64_t largest[] = {255, 256, 65535, 65536, 99999};
+    static const int64_t items[] = {1, 2, 2, 4, 4};
+    const char *dir = test_dir_make();
+    const struct data_spec spec = spec_of(dir, "");
+    int64_t *y = malloc(N * sizeof(*y));
+    uint8_t *x = calloc(1, N);
+    ck_assert(x != NULL && y != NULL);
+    for (int64_t i = 0; i < N; i++) {
+        y[i] = i % 251;
+    }
+    y[N - 2] = largest[_i];
+    npy_write(dir, "x.npy", "|u1", "(20000, 1)", x, N);
+    npy_write(dir, "y.npy", "<i8", "(20000,)", y, N * sizeof(*y));
+
+    struct data_source *source = opened(&spec);
+
+    ck_assert_int_eq(data_get_info(source)->classes, largest[_i] + 1);
+    ck_assert_int_eq(data_get_info(source)->held_bytes, N * items[_i]);
+    for (int64_t i = 0; i < N; i++) {
+        struct data_record record;
+        ck_ms_ok(data_read(source, i, &record, err));
+        ck_assert_int_eq(record.label, y[i]);
+    }
+    data_close(source);
+    free(x);
+    free(y);
+    test_dir_remove(dir);
+}
+END_TEST
+
+static void write_sparse(const char *dir, const char *name, const char *descr, const char *shape,
+                         int64_t size)
+{
+    char path[256];
+    npy_write(dir, name, descr, shape, "", 0);
+    struct stat st;
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(truncate(path, st.st_size + size), 0);
+}
+
+/* A file of nothing but a head can promise any number of them. */
+START_TEST(labels_take_a_byte_each)
+{
+    enum { N = 20000000, KIB_MAX = 2 * N / 1024 };
+    const char *dir = test_dir_make();
+    const struct data_spec spec = spec_of(dir, "");
+    write_sparse(dir, "x.npy", "|u1", "(20000000, 1)", N);
+    write_sparse(dir, "y.npy", "<i8", "(20000000,)", (int64_t)N * 8);
+    const long before = peak_kib();
+
+    struct data_source *source = opened(&spec);
+
+    ck_assert_int_lt(peak_kib() - before, KIB_MAX);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(a_damaged_archive_is_named)
 {
     const char *dir = test_dir_make();
@@ -462,6 +526,8 @@ int main(void)
     tcase_add_loop_test(tc, what_is_not_finite_is_named_with_its_row, 0,
                         (int)MS_ARRAY_SIZE(spoiled));
     tcase_add_test(tc, a_label_out_of_range_is_named_with_its_row);
+    tcase_add_loop_test(tc, labels_of_any_size_are_kept, 0, 5);
+    tcase_add_test(tc, labels_take_a_byte_each);
     tcase_add_test(tc, a_damaged_archive_is_named);
     tcase_add_test(tc, a_file_that_is_no_archive_is_refused);
     suite_add_tcase(suite, tc);

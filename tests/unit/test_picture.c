@@ -3,8 +3,6 @@
 #include "libworker/data/picture.h"
 #include "tests/unit/image_files.h"
 
-#include <sys/resource.h>
-
 /* The files of tests/fuzz/corpus/picture and the CRC-32 of their pixels were made by Pillow 13.0.0
  * and torchvision 0.29.2, from base, 37 x 23 pixels:
  *     c = ImageOps.exif_transpose(Image.open(file)).convert('RGB')
@@ -201,13 +199,6 @@ static struct bytes make_with(const char *kind, const uint8_t *data, size_t size
     bytes_add(&b, plain.at + HEAD, plain.size - HEAD);
     free(plain.at);
     return b;
-}
-
-static long peak_kib(void)
-{
-    struct rusage usage;
-    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
-    return usage.ru_maxrss;
 }
 
 /* 7 MiB each, once unpacked, 100 times: libpng would keep them all. */
