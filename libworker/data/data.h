@@ -190,9 +190,9 @@ struct data_identity {
 
 /* Goes over the shape, and of a large set over a part: of MNIST the first MiB of labels and images
  * each, for what is packed can be had from its front alone; of others 1,024 records in 64 places,
- * evenly, or as few as 64 where they are large. Takes milliseconds (a packed NumPy archive: as long
- * as unpacking it takes), and makes no copy of files in memory. Fails as data_read does. Not
- * while a loader reads. */
+ * evenly, or as few as 64 where they are large, 64 where they are decoded. Takes milliseconds (a
+ * packed NumPy archive: as long as unpacking it takes; images: as decoding 64 of them), and makes
+ * no copy of files in memory. Fails as data_read does. Not while a loader reads. */
 int data_identify(struct data_source *source, struct data_identity *ret, struct ms_err *err);
 int data_identity_is_same(const struct data_identity *a, const struct data_identity *b);
 

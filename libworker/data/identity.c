@@ -7,7 +7,8 @@
 _Static_assert((int)DATA_SUM_BYTES == (int)SUM_BYTES, "an identity holds a sum");
 
 /* Neighbours lie in one page or in what was read ahead: a cold disk seeks 64 times, not 1,024. Of
- * large records, which may have to be decoded, there are fewer. */
+ * large records there are fewer, and of those that are decoded one a place: what their files take
+ * is not what they have when they are read. */
 enum { PLACES = 64, NEIGHBOURS_MAX = 16, BYTES = 16 << 20 };
 _Static_assert((int)IDENTITY_RECORDS_MAX == PLACES * NEIGHBOURS_MAX, "all of them have room");
 
@@ -48,7 +49,9 @@ int64_t identity_rows(const struct data_info *info, int64_t *ret)
     const int64_t bytes =
         info->channels * info->height * info->width * (int64_t)ms_dtype_bytes(info->dtype);
     const int64_t fit = BYTES / PLACES / bytes;
-    const int64_t near = fit < 1 ? 1 : fit < NEIGHBOURS_MAX ? fit : NEIGHBOURS_MAX;
+    const int64_t near = info->is_decoded || fit < 1 ? 1
+                         : fit < NEIGHBOURS_MAX      ? fit
+                                                     : NEIGHBOURS_MAX;
     const int64_t most = PLACES * near;
     const int64_t n = rows <= most ? rows : most;
     for (int64_t i = 0; i < n; i++) {

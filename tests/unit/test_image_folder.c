@@ -133,6 +133,34 @@ START_TEST(images_of_other_sizes_want_one_to_be_made)
 }
 END_TEST
 
+/* Of 200 each third or so: another one of those is other data; the rest costs no decoding. */
+START_TEST(few_images_tell_a_set_from_another)
+{
+    enum { N = 200 };
+    const char *dir = test_dir_make();
+    const struct data_spec spec = spec_of(dir);
+    struct data_identity ids[3];
+    char name[16];
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "%03d.png", i);
+        png_write(dir, "a", name, 2, 2, i);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (i == 1) {
+            file_write(dir, "a/001.png", "none", 4);
+        } else if (i == 2) {
+            png_write(dir, "a", "199.png", 2, 2, 0);
+        }
+        struct data_source *source = opened(&spec);
+        ck_ms_ok(data_identify(source, &ids[i], err));
+        data_close(source);
+    }
+    ck_assert(data_identity_is_same(&ids[0], &ids[1]));
+    ck_assert(!data_identity_is_same(&ids[0], &ids[2]));
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(grey_is_one_channel)
 {
     const char *dir = test_dir_make();
@@ -286,6 +314,7 @@ int main(void)
     tcase_add_test(tc, classes_and_images_are_in_the_order_of_their_names);
     tcase_add_test(tc, parts_are_folders_and_training_says_the_classes);
     tcase_add_test(tc, images_of_other_sizes_want_one_to_be_made);
+    tcase_add_test(tc, few_images_tell_a_set_from_another);
     tcase_add_test(tc, grey_is_one_channel);
     tcase_add_test(tc, no_bit_depends_on_the_threads);
     tcase_add_test(tc, a_damaged_image_ends_the_loader_by_name);
