@@ -283,7 +283,8 @@ static int csv_read(struct data_source *source, int64_t row, struct data_record 
     struct csv *set = (struct csv *)source;
     const struct data_info *info = &source->info;
     const struct place place = {set, 0, set->at[row]};
-    size_t size = (size_t)(set->at[row + 1] - set->at[row]);
+    const size_t whole = (size_t)(set->at[row + 1] - set->at[row]);
+    size_t size = whole < set->text_room ? whole : set->text_room; /* blank lines behind it */
     int rc = source_pread(set->fd, set->text, size, set->at[row], set->path, err);
     size = rc < 0 ? 0 : record_size(set->text, size);
     rc = rc < 0 ? rc : split(&place, set->text, size, &set->fields, err);
@@ -465,19 +466,16 @@ static int read_rows(struct csv *set, const struct data_spec *spec, struct findi
             rc = look_at_target(set, &record, finding, err);
         }
         end = record.at + (int64_t)record.size;
+        longest = record.size > longest ? record.size : longest;
     }
     csv_scan_destroy(scan);
     rc = rc < 0 ? rc : add_row(set, end, err);
     if (rc == MS_OK && set->n_at == 1) {
         rc = ms_fail(err, MS_E_INVALID, "%.200s has no rows", set->path);
     }
-    for (size_t i = 0; rc == MS_OK && i + 1 < set->n_at; i++) {
-        const size_t size = (size_t)(set->at[i + 1] - set->at[i]);
-        longest = size > longest ? size : longest;
-    }
     set->base.info.rows = (int64_t)set->n_at - 1;
     set->base.info.held_bytes = (int64_t)(set->at_room * sizeof(*set->at));
-    set->text_room = longest + 1;
+    set->text_room = longest + 2; /* and its end of line */
     return rc;
 }
 
@@ -543,15 +541,15 @@ static int settle_targets(struct csv *set, const struct data_spec *spec,
         info->target_width = 1;
         return MS_OK;
     }
-    info->classes = set->has_names            ? (int64_t)set->n_names
-                    : spec->shape.classes > 0 ? spec->shape.classes
-                                              : finding->largest + 1;
-    if (info->classes > MS_CLASSES_MAX) {
+    if (finding->is_open && !set->has_names && finding->largest >= MS_CLASSES_MAX) {
         return ms_fail(err, MS_E_INVALID,
                        "%.160s: targets go up to %lld, too many for classes; give "
                        "dataset.target_kind: number",
-                       set->path, (long long)info->classes - 1);
+                       set->path, (long long)finding->largest);
     }
+    info->classes = set->has_names            ? (int64_t)set->n_names
+                    : spec->shape.classes > 0 ? spec->shape.classes
+                                              : finding->largest + 1;
     size_t used = 0;
     for (size_t i = 0; i < set->n_names; i++) {
         used += (size_t)snprintf(set->class_names + used, sizeof(set->class_names) - used, "%s%s",
@@ -582,22 +580,39 @@ int csv_parts(const struct data_spec *spec, const char *path, struct data_parts 
     return MS_OK;
 }
 
+/* What spreadsheets and shells may have made of a table. */
+static int check_start(const struct csv *set, struct ms_err *err)
+{
+    static const struct {
+        const char *magic, *what;
+    } starts[] = {{"\x1F\x8B", "is packed; unpack it with gunzip"},
+                  {"PK\3\4", "is a zip archive or a workbook; unpack it, or save the sheet as CSV"},
+                  {"\xFF\xFE", "is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8"},
+                  {"\xFE\xFF", "is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8"}};
+    char magic[5] = {0};
+    if (pread(set->fd, magic, sizeof(magic) - 1, 0) < 0) {
+        return ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", set->path);
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(starts); i++) {
+        if (strncmp(magic, starts[i].magic, strlen(starts[i].magic)) == 0) {
+            return ms_fail(err, MS_E_INVALID, "%.200s %s", set->path, starts[i].what);
+        }
+    }
+    return MS_OK;
+}
+
 /* A folder has a file a part. */
 static int open_file(struct csv *set, const struct data_spec *spec, const char *path,
                      struct ms_err *err)
 {
     struct stat st;
-    uint8_t magic[2] = {0};
     const int is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     snprintf(set->path, sizeof(set->path), "%s%s", path,
              !is_folder                 ? ""
              : spec->usage == DATA_TEST ? "/test.csv"
                                         : "/train.csv");
-    int rc = data_file_open(set->path, &set->fd, err);
-    if (rc == MS_OK && pread(set->fd, magic, 2, 0) == 2 && magic[0] == 0x1F && magic[1] == 0x8B) {
-        rc = ms_fail(err, MS_E_INVALID, "%.200s is packed; unpack it with gunzip", set->path);
-    }
-    return rc;
+    const int rc = data_file_open(set->path, &set->fd, err);
+    return rc < 0 ? rc : check_start(set, err);
 }
 
 static int make(struct csv *set, const struct data_spec *spec, const char *path, struct ms_err *err)

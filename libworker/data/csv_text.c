@@ -171,7 +171,13 @@ int csv_split(const char *text, size_t size, char separator, struct csv_fields *
         fields->room = fields->text != NULL ? size + 1 : 0;
     }
     char *dst = fields->text;
+    const char *nul = memchr(text, '\0', size); /* fields end with one of ours */
     fields->n = 0;
+    if (nul != NULL) {
+        return fail_at((size_t)(nul - text) + 1,
+                       "a NUL byte, as UTF-16 has and no text in UTF-8: write it as UTF-8",
+                       ret_column, ret_why);
+    }
     for (size_t i = 0;;) {
         struct csv_field *grown =
             dst == NULL ? NULL

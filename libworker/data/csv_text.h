@@ -42,8 +42,8 @@ struct csv_fields {
     size_t n, n_room;
 };
 
-/* Fields of one record. MS_E_INVALID: quotes where none may be; *ret_column says where. why: the
- * cause, a text of ours. */
+/* Fields of one record. MS_E_INVALID: quotes where none may be, a NUL byte; *ret_column says where.
+ * why: the cause, a text of ours. */
 int csv_split(const char *text, size_t size, char separator, struct csv_fields *fields,
               size_t *ret_column, const char **ret_why);
 void csv_fields_free(struct csv_fields *fields);

@@ -5,16 +5,6 @@
 
 #include "tests/unit/data_files.h"
 
-#include <sys/resource.h>
-
-/* The most memory that this process had so far. */
-static inline long peak_kib(void)
-{
-    struct rusage usage;
-    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
-    return usage.ru_maxrss;
-}
-
 struct bytes {
     uint8_t *at; /* owned */
     size_t size;

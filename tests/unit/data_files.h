@@ -5,7 +5,16 @@
 #include "tests/test.h"
 
 #include <stdint.h>
+#include <sys/resource.h>
 #include <zlib.h>
+
+/* The most memory that this process had so far. */
+static inline long peak_kib(void)
+{
+    struct rusage usage;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
 
 /* Writes size bytes to directory/name. */
 static inline void file_write(const char *directory, const char *name, const void *bytes,

@@ -9,12 +9,17 @@
 
 static const char *dir;
 
-static struct data_spec spec_with(const char *text)
+static struct data_spec spec_of(const char *text, size_t size)
 {
     struct data_spec spec = {.kind = DATA_CSV, .has_header = 1};
     snprintf(spec.path, sizeof(spec.path), "%s/t.csv", dir);
-    file_write(dir, "t.csv", text, strlen(text));
+    file_write(dir, "t.csv", text, size);
     return spec;
+}
+
+static struct data_spec spec_with(const char *text)
+{
+    return spec_of(text, strlen(text));
 }
 
 static struct data_source *opened(const struct data_spec *spec)
@@ -226,7 +231,13 @@ static const struct {
     {"a,b\n1,200000\n", "dataset.target_kind: number", 0, 0, 0, 0},
     {"a,b\n1,-1\n", "dataset.target_kind is class", 0, DATA_TARGET_CLASS, 0, 0},
     {"a,b\n1,x\n", "dataset.target_kind is number", 0, DATA_TARGET_NUMBER, 0, 0},
+    {"a,b\n1,9223372036854775807\n", "targets go up to 9223372036854775807", 0, 0, 0, 0},
     {"\x1F\x8B", "unpack it with gunzip", 0, 0, 0, 0},
+    {"PK\3\4", "a zip archive or a workbook", 0, 0, 0, 0},
+    {"\xFF\xFE"
+     "a",
+     "UTF-16; write it as UTF-8", 0, 0, 0, 0},
+    {"\xFE\xFF", "UTF-16; write it as UTF-8", 0, 0, 0, 0},
     {"a,b\n1,0\n1,3\n", "targets are classes up to 3, and the job says 2 (dataset.classes)", 0, 0,
      2, 0},
     {"a,b\n1,0\n1,0.5\n", "targets have fractions or are below 0", 0, 0, 2, 0},
@@ -248,6 +259,45 @@ START_TEST(a_file_that_is_no_table_is_refused)
     spec.shape.classes = bad_files[_i].classes;
     spec.shape.target_width = bad_files[_i].target_width;
     ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, bad_files[_i].part);
+}
+END_TEST
+
+/* Fields end with one of ours: '1' and a NUL and '2' would be 1. */
+START_TEST(a_nul_byte_is_named_with_its_place)
+{
+    static const char table[] = "a,b\n1,0\n1\0002,0\n";
+    static const char header[] = "a\0,b\n1,0\n";
+    struct data_source *source = NULL;
+    struct data_spec spec = spec_of(table, sizeof(table) - 1);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "t.csv:3:2: a NUL byte");
+    spec = spec_of(header, sizeof(header) - 1);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "t.csv:1:2: a NUL byte");
+}
+END_TEST
+
+START_TEST(blank_lines_take_no_memory)
+{
+    enum { BLANKS = 48 << 20, KIB_MAX = 16 << 10 };
+    static const char rows[] = "a,b\n1,0\n2,1\r\n";
+    const size_t n = sizeof(rows) - 1;
+    char *text = malloc(n + BLANKS);
+    ck_assert_ptr_nonnull(text);
+    memset(text, '\n', n + BLANKS);
+    memcpy(text, rows, n);
+    memcpy(text + n + BLANKS - 4, "3,4\n", 4);
+    const struct data_spec spec = spec_of(text, n + BLANKS);
+    struct data_record record;
+    const long before = peak_kib();
+
+    struct data_source *source = opened(&spec);
+    for (int i = 0; i < 3; i++) {
+        ck_ms_ok(data_read(source, i, &record, err));
+        ck_assert_float_eq(*(const float *)record.values, (float)(i + 1));
+    }
+
+    ck_assert_int_lt(peak_kib() - before, KIB_MAX);
+    data_close(source);
+    free(text);
 }
 END_TEST
 
@@ -348,6 +398,8 @@ int main(void)
     tcase_add_loop_test(tc, what_is_no_number_is_named_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(bad_rows));
     tcase_add_loop_test(tc, a_file_that_is_no_table_is_refused, 0, (int)MS_ARRAY_SIZE(bad_files));
+    tcase_add_test(tc, a_nul_byte_is_named_with_its_place);
+    tcase_add_test(tc, blank_lines_take_no_memory);
     tcase_add_test(tc, the_last_field_may_be_empty);
     tcase_add_test(tc, what_the_job_says_of_targets_may_be_more_than_the_rows_have);
     tcase_add_test(tc, a_label_out_of_range_is_named);
