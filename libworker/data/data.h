@@ -198,7 +198,8 @@ int data_identity_is_same(const struct data_identity *a, const struct data_ident
 
 /* Were the files whole that records were read from? What is packed has a checksum behind its last
  * byte: who has not come to it reads on to there now (47 MB: 0.2 s, on a thread of this host in
- * most cases while others trained). MS_E_INVALID names the file. Not while a loader reads. */
+ * most cases while others trained). A NumPy archive has checksums also of what is not packed, which
+ * is read once more. MS_E_INVALID names the file. Not while a loader reads. */
 int data_verify(struct data_source *source, struct ms_err *err);
 
 /* Writes a drawn-shapes data set in CIFAR-10's binary layout: data_batch_1.bin .. (10,000 a file),

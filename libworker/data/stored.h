@@ -13,7 +13,7 @@ struct stored_config {
     int fd;           /* borrowed for the object's life */
     const char *path; /* for errors; likewise */
     int is_deflated;
-    struct unpack_member member; /* deflated: which */
+    struct unpack_member member; /* of an archive: which; else all zero */
     int64_t skip; /* bytes before the first that counts: of the file, or of what was unpacked */
     int64_t size; /* bytes that count: nothing may follow them in a member */
 };
@@ -35,7 +35,7 @@ int stored_walk(const struct stored *stored, const int64_t *at, int64_t n, int64
 int stored_pass(const struct stored *stored, int64_t piece, void *room,
                 int (*take)(void *arg, int64_t at, const void *bytes, int64_t size), void *arg,
                 struct ms_err *err);
-/* As data_verify. */
+/* As data_verify; of a member that is not deflated, too, which is read for it, once. */
 int stored_verify(struct stored *stored, struct ms_err *err);
 
 #endif

@@ -495,6 +495,33 @@ START_TEST(a_damaged_archive_is_named)
 }
 END_TEST
 
+/* Nothing unpacks it: only its checksum tells, of inputs, and of labels, which nobody reads again.
+ */
+START_TEST(a_damaged_archive_that_is_not_packed_is_named)
+{
+    static const char *const names[] = {"a.npz: x is damaged", "a.npz: y is damaged"};
+    const char *dir = test_dir_make();
+    const struct data_spec spec = spec_of(dir, "a.npz");
+    struct archive a = {.n = 0};
+    archive_add(&a, "x.npy", images(0, "|u1"), 0);
+    const size_t end = a.file.size;
+    archive_add(&a, "y.npy", labels(), 0);
+    const size_t ends[] = {end, a.file.size};
+    struct bytes b = archive_end(&a);
+    struct data_record record;
+    b.at[ends[_i] - 8] ^= 1; /* of a label: its lowest byte */
+    file_write(dir, "a.npz", b.at, b.size);
+    free(b.at);
+
+    struct data_source *source = opened(&spec);
+    ck_ms_ok(data_read(source, 0, &record, err));
+
+    ck_ms_fails(data_verify(source, err), MS_E_INVALID, names[_i]);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(a_file_that_is_no_archive_is_refused)
 {
     const char *dir = test_dir_make();
@@ -529,6 +556,7 @@ int main(void)
     tcase_add_loop_test(tc, labels_of_any_size_are_kept, 0, 5);
     tcase_add_test(tc, labels_take_a_byte_each);
     tcase_add_test(tc, a_damaged_archive_is_named);
+    tcase_add_loop_test(tc, a_damaged_archive_that_is_not_packed_is_named, 0, 2);
     tcase_add_test(tc, a_file_that_is_no_archive_is_refused);
     suite_add_tcase(suite, tc);
     return test_run(suite);
