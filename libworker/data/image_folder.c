@@ -100,7 +100,7 @@ static int decode(struct image_reader *r, const struct image_folder *set, size_t
             (long long)info->height, (long long)info->width, (long long)info->height,
             (long long)info->width);
     }
-    return picture_cover(&r->picture, info->height, info->width, &r->work, r->values, err);
+    return picture_cover(&r->picture, r->path, info->height, info->width, &r->work, r->values, err);
 }
 
 static int image_read(struct data_reader *reader, int64_t row, struct data_record *ret,

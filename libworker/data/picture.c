@@ -14,11 +14,13 @@ void picture_free(struct picture *picture)
 
 int picture_check(const char *name, int64_t height, int64_t width, struct ms_err *err)
 {
-    if (height < 1 || width < 1 || height > PICTURE_PIXELS_MAX / width) {
+    if (height < 1 || width < 1 || height > PICTURE_SIDE_MAX || width > PICTURE_SIDE_MAX ||
+        height > PICTURE_PIXELS_MAX / width) {
         return ms_fail(err, MS_E_INVALID,
-                       "%.160s says that it has %lld x %lld pixels; at most %d are decoded: scale "
-                       "it down, or leave it out",
-                       name, (long long)height, (long long)width, PICTURE_PIXELS_MAX);
+                       "%.160s says that it has %lld x %lld pixels; at most %d are decoded, sides "
+                       "of at most %d: scale it down, or leave it out",
+                       name, (long long)height, (long long)width, PICTURE_PIXELS_MAX,
+                       PICTURE_SIDE_MAX);
     }
     return MS_OK;
 }

@@ -18,6 +18,7 @@
 enum {
     PICTURE_FILE_MAX = 256 << 20,  /* bytes of a file */
     PICTURE_PIXELS_MAX = 64 << 20, /* 8192 x 8192: 192 MiB as colours */
+    PICTURE_SIDE_MAX = 65500,      /* as libjpeg has it */
     PICTURE_SCANS_MAX = 500        /* of a progressive JPEG: each costs a pass over all pixels */
 };
 
@@ -43,13 +44,13 @@ int picture_decode(const uint8_t *file, size_t size, const char *name, int chann
 
 /* The picture resized until it covers height x width, cut in its middle, as (channels, height,
  * width): to the bit what torchvision's Resize and CenterCrop make of a PIL image (bilinear with
- * antialias, Pillow's Resample.c, 22 bits of weights). Of the same size: its bytes. work: grows,
- * the caller frees. */
+ * antialias, Pillow's Resample.c, 22 bits of weights). Of the same size: its bytes. work: grows to
+ * what the rows take that are kept, the caller frees; name is for errors. */
 struct picture_work {
     void *bytes;
     size_t room;
 };
-int picture_cover(const struct picture *picture, int64_t height, int64_t width,
+int picture_cover(const struct picture *picture, const char *name, int64_t height, int64_t width,
                   struct picture_work *work, uint8_t *dst, struct ms_err *err);
 
 /* ---- inside: picture_jpeg.c, picture_png.c ---- */

@@ -146,7 +146,7 @@ static void spread(const uint8_t *src, int64_t y, int64_t height, int64_t n, int
     }
 }
 
-static int reserve(struct picture_work *work, size_t need, struct ms_err *err)
+static int reserve(struct picture_work *work, size_t need, const char *name, struct ms_err *err)
 {
     if (need > work->room) {
         free(work->bytes);
@@ -155,7 +155,8 @@ static int reserve(struct picture_work *work, size_t need, struct ms_err *err)
     }
     return work->bytes != NULL || need == 0
                ? MS_OK
-               : ms_fail(err, MS_E_NOMEM, "no memory to resize an image");
+               : ms_fail(err, MS_E_NOMEM, "%.160s: no memory for %zu bytes to resize it", name,
+                         need);
 }
 
 static size_t aligned(size_t size)
@@ -163,8 +164,20 @@ static size_t aligned(size_t size)
     return (size + 63) / 64 * 64;
 }
 
-static int resize(const struct picture *picture, const struct side *y, const struct side *x,
-                  struct picture_work *work, uint8_t *dst, struct ms_err *err)
+/* The inputs that outputs which are kept are made of: from *ret_first up to the one returned. */
+static int64_t find_inputs(const struct side *side, int64_t *ret_first)
+{
+    const double scale = (double)side->in / (double)side->out;
+    const double support = scale < 1 ? 1 : scale;
+    int64_t from = 0;
+    int64_t count = 0;
+    find_range(side, scale, support, side->first, ret_first, &count);
+    find_range(side, scale, support, side->first + side->keep - 1, &from, &count);
+    return from + count;
+}
+
+static int resize(const struct picture *picture, const char *name, const struct side *y,
+                  const struct side *x, struct picture_work *work, uint8_t *dst, struct ms_err *err)
 {
     struct taps across;
     struct taps down;
@@ -175,7 +188,9 @@ static int resize(const struct picture *picture, const struct side *y, const str
     const size_t sums_bytes = aligned((size_t)width * sizeof(int32_t));
     const size_t row_bytes = aligned((size_t)width);
     const size_t fixed = across_bytes + down_bytes + sums_bytes + row_bytes;
-    int rc = reserve(work, fixed + (size_t)picture->height * (size_t)width, err);
+    int64_t first = 0;
+    const int64_t last = find_inputs(y, &first);
+    int rc = reserve(work, fixed + (size_t)(last - first) * (size_t)width, name, err);
     if (rc < 0) {
         return rc;
     }
@@ -185,8 +200,6 @@ static int resize(const struct picture *picture, const struct side *y, const str
     int32_t *sums = (int32_t *)(void *)(at + across_bytes + down_bytes);
     uint8_t *row = at + across_bytes + down_bytes + sums_bytes;
     uint8_t *rows = at + fixed;
-    const int64_t first = down.from[0];
-    const int64_t last = down.from[y->keep - 1] + down.count[y->keep - 1];
     for (int64_t i = first; i < last; i++) {
         const uint8_t *src = picture->bytes + i * picture->width * channels;
         uint8_t *to = rows + (i - first) * width;
@@ -208,7 +221,7 @@ static int resize(const struct picture *picture, const struct side *y, const str
     return MS_OK;
 }
 
-int picture_cover(const struct picture *picture, int64_t height, int64_t width,
+int picture_cover(const struct picture *picture, const char *name, int64_t height, int64_t width,
                   struct picture_work *work, uint8_t *dst, struct ms_err *err)
 {
     const int64_t h = picture->height;
@@ -223,5 +236,5 @@ int picture_cover(const struct picture *picture, int64_t height, int64_t width,
     const int by_width = w * height <= h * width;
     const struct side y = side_of(h, by_width ? width * h / w : height, height);
     const struct side x = side_of(w, by_width ? width : height * w / h, width);
-    return resize(picture, &y, &x, work, dst, err);
+    return resize(picture, name, &y, &x, work, dst, err);
 }

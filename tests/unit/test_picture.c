@@ -81,9 +81,9 @@ START_TEST(sizes_are_made_as_pillow_and_torchvision_make_them)
     uint8_t made[3 * 31 * 31];
     ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
 
-    ck_ms_ok(picture_cover(&picture, 10, 14, &work, made, err));
+    ck_ms_ok(picture_cover(&picture, "f", 10, 14, &work, made, err));
     ck_assert_uint_eq(crc_of(made, 3 * 10 * 14), files[_i].cover);
-    ck_ms_ok(picture_cover(&picture, 31, 31, &work, made, err));
+    ck_ms_ok(picture_cover(&picture, "f", 31, 31, &work, made, err));
     ck_assert_uint_eq(crc_of(made, 3 * 31 * 31), files[_i].square);
 
     free(work.bytes);
@@ -99,7 +99,7 @@ START_TEST(the_same_size_is_the_same_bytes)
     struct picture_work work = {NULL, 0};
     uint8_t made[3 * 23 * 37];
     ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
-    ck_ms_ok(picture_cover(&picture, 23, 37, &work, made, err));
+    ck_ms_ok(picture_cover(&picture, "f", 23, 37, &work, made, err));
     for (int i = 0; i < 23 * 37; i++) {
         for (int c = 0; c < 3; c++) {
             ck_assert_uint_eq(made[c * 23 * 37 + i], picture.bytes[3 * i + c]);
@@ -185,18 +185,22 @@ START_TEST(a_bomb_is_refused_with_its_size)
 }
 END_TEST
 
-/* 1 x 1 with n such chunks behind its head. Returns owned. */
-static struct bytes make_with(const char *kind, const uint8_t *data, size_t size, int n)
+enum where { BEHIND_HEAD, BEHIND_PIXELS };
+
+/* 2 x 1 with n such chunks. Returns owned. */
+static struct bytes make_with(const char *kind, const uint8_t *data, size_t size, int n,
+                              enum where where)
 {
-    enum { HEAD = 8 + 12 + 13 };
-    static const uint8_t line[] = {0, 1, 2, 3};
-    struct bytes plain = png_make(1, 1, 8, 2, 0, line, sizeof(line));
+    enum { HEAD = 8 + 12 + 13, END = 12 };
+    static const uint8_t line[] = {0, 1, 2, 3, 4, 5, 6};
+    struct bytes plain = png_make(2, 1, 8, 2, 0, line, sizeof(line));
     struct bytes b = {NULL, 0};
-    bytes_add(&b, plain.at, HEAD);
+    const size_t at = where == BEHIND_HEAD ? HEAD : plain.size - END;
+    bytes_add(&b, plain.at, at);
     for (int i = 0; i < n; i++) {
         png_chunk(&b, kind, data, size);
     }
-    bytes_add(&b, plain.at + HEAD, plain.size - HEAD);
+    bytes_add(&b, plain.at + at, plain.size - at);
     free(plain.at);
     return b;
 }
@@ -222,17 +226,72 @@ START_TEST(texts_take_no_memory)
     bytes_add(&data, packed, packed_size);
     free(text);
     free(packed);
-    struct bytes b = make_with(texts[_i].kind, data.at, data.size, TIMES);
+    struct bytes b = make_with(texts[_i].kind, data.at, data.size, TIMES, BEHIND_HEAD);
     const long before = peak_kib();
 
     ck_ms_ok(picture_measure(b.at, b.size, "f", &sides[0], &sides[1], err));
     ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
 
     ck_assert_int_lt(peak_kib() - before, KIB_MAX);
-    ck_assert_mem_eq(picture.bytes, "\1\2\3", 3);
+    ck_assert_mem_eq(picture.bytes, "\1\2\3\4\5\6", 6);
     picture_free(&picture);
     free(data.at);
     free(b.at);
+}
+END_TEST
+
+/* Before the pixels or behind them: measured and decoded alike; a damaged one is none. */
+START_TEST(an_orientation_is_found_wherever_it_stands)
+{
+    static const uint8_t turned[] = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0,
+                                     3,   0,   0, 0,  1, 0, 6, 0, 0, 0, 0, 0,    0};
+    for (int is_damaged = 0; is_damaged < 2; is_damaged++) {
+        struct bytes b = make_with("eXIf", turned, sizeof(turned), 1, (enum where)_i);
+        struct picture picture = {.bytes = NULL};
+        int64_t height = 0;
+        int64_t width = 0;
+        const size_t end = _i == BEHIND_HEAD ? 8 + 12 + 13 + 12 + sizeof(turned) : b.size - 12;
+        b.at[end - 1] ^= (uint8_t)is_damaged; /* its checksum */
+        ck_ms_ok(picture_measure(b.at, b.size, "f", &height, &width, err));
+        ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
+        ck_assert_int_eq(height, is_damaged ? 1 : 2);
+        ck_assert_int_eq(picture.height, height);
+        ck_assert_int_eq(picture.width, width);
+        picture_free(&picture);
+        free(b.at);
+    }
+}
+END_TEST
+
+/* 1 x 65,500, where 60 times as many rows would be made for 64 that are kept. */
+START_TEST(a_narrow_image_takes_no_more_memory_than_it_needs)
+{
+    enum { LONG = 65500, SIDE = 64, ROOM_MAX = 1 << 20, KIB_MAX = 32 << 10 };
+    uint8_t *lines = calloc(LONG, 4);
+    uint8_t made[3 * SIDE * SIDE];
+    struct picture picture = {.bytes = NULL};
+    struct picture_work work = {NULL, 0};
+    ck_assert_ptr_nonnull(lines);
+    for (int wide = 0; wide < 2; wide++) {
+        const uint32_t height = wide ? 1 : LONG;
+        const uint32_t width = wide ? LONG : 1;
+        struct bytes b = png_make(width, height, 8, 2, 0, lines, height * (1 + 3 * (size_t)width));
+        const long before = peak_kib();
+        ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
+        ck_ms_ok(picture_cover(&picture, "f", SIDE, SIDE, &work, made, err));
+        ck_assert_uint_lt(work.room, ROOM_MAX);
+        ck_assert_int_lt(peak_kib() - before, KIB_MAX);
+        free(b.at);
+    }
+    struct bytes b = png_make(1, LONG + 1, 8, 2, 0, lines, 4);
+    ck_ms_fails(picture_decode(b.at, b.size, "f.png", 3, &picture, err), MS_E_INVALID,
+                "f.png says that it has 65501 x 1 pixels");
+    ck_ms_fails(picture_decode(b.at, b.size, "f.png", 3, &picture, err), MS_E_INVALID,
+                "sides of at most 65500");
+    free(b.at);
+    free(work.bytes);
+    free(lines);
+    picture_free(&picture);
 }
 END_TEST
 
@@ -286,6 +345,8 @@ int main(void)
     tcase_add_test(tc, a_damaged_file_is_named);
     tcase_add_test(tc, a_bomb_is_refused_with_its_size);
     tcase_add_loop_test(tc, texts_take_no_memory, 0, 2);
+    tcase_add_loop_test(tc, an_orientation_is_found_wherever_it_stands, 0, 2);
+    tcase_add_test(tc, a_narrow_image_takes_no_more_memory_than_it_needs);
     tcase_add_test(tc, what_is_no_image_is_said_to_be_what_it_is);
     tcase_add_test(tc, an_orientation_that_makes_no_sense_is_none);
     suite_add_tcase(suite, tc);
