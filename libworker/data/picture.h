@@ -22,6 +22,9 @@ enum {
     PICTURE_SCANS_MAX = 500        /* of a progressive JPEG: each costs a pass over all pixels */
 };
 
+/* Of all scans together: a second's worth. 32 of the largest image; usual are 10. */
+#define PICTURE_SCAN_PIXELS_MAX (INT64_C(32) * PICTURE_PIXELS_MAX)
+
 struct picture {
     int64_t height, width;
     int channels;   /* 1 or 3 */

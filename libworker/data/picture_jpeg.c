@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jerror.h>
 #include <jpeglib.h>
+
+#include <jerror.h> /* which of its codes there are, jpeglib.h says */
 
 /* All that a jump back must find again: nothing of it is a local variable of who is jumped to. */
 struct jpeg {
@@ -35,7 +36,8 @@ static void on_message(j_common_ptr common, int level)
 {
     const int code = common->err->msg_code;
     const int is_damage = code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER ||
-                          code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC;
+                          code == JWRN_HUFF_BAD_CODE || code == JWRN_ARITH_BAD_CODE ||
+                          code == JWRN_MUST_RESYNC;
     if (level < 0 && is_damage) {
         on_error(common);
     }
@@ -50,8 +52,12 @@ static void on_output(j_common_ptr common)
 static void on_progress(j_common_ptr common)
 {
     struct jpeg *j = common->client_data;
-    if (common->is_decompressor && j->info.input_scan_number > PICTURE_SCANS_MAX) {
-        snprintf(j->text, sizeof(j->text), "more than %d scans", PICTURE_SCANS_MAX);
+    const int64_t pixels = (int64_t)j->info.image_width * j->info.image_height;
+    const int64_t by_pixels = PICTURE_SCAN_PIXELS_MAX / pixels;
+    const int64_t most = by_pixels < PICTURE_SCANS_MAX ? by_pixels : PICTURE_SCANS_MAX;
+    if (common->is_decompressor && j->info.input_scan_number > most) {
+        snprintf(j->text, sizeof(j->text), "more than %lld scans of so many pixels",
+                 (long long)most);
         longjmp(j->back, 1);
     }
 }

@@ -3,6 +3,8 @@
 #include "libworker/data/picture.h"
 #include "tests/unit/image_files.h"
 
+#include <jpeglib.h>
+
 /* The files of tests/fuzz/corpus/picture and the CRC-32 of their pixels were made by Pillow 13.0.0
  * and torchvision 0.29.2, from base, 37 x 23 pixels:
  *     c = ImageOps.exif_transpose(Image.open(file)).convert('RGB')
@@ -295,6 +297,78 @@ START_TEST(a_narrow_image_takes_no_more_memory_than_it_needs)
 }
 END_TEST
 
+START_TEST(a_damaged_arithmetic_code_is_named)
+{
+    struct bytes b = read_corpus("arithmetic.jpg");
+    struct picture picture = {.bytes = NULL};
+    ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
+    free(b.at);
+    b = read_corpus("arithmetic_bad.jpg");
+    ck_ms_fails(picture_decode(b.at, b.size, "f.jpg", 3, &picture, err), MS_E_INVALID,
+                "f.jpg is truncated or damaged (JPEG): Corrupt JPEG data: bad arithmetic code");
+    picture_free(&picture);
+    free(b.at);
+}
+END_TEST
+
+/* side x side of one grey, progressive, and its last scan `more` times again. Returns owned. */
+static struct bytes jpeg_with_scans(uint32_t side, int more)
+{
+    struct jpeg_compress_struct c;
+    struct jpeg_error_mgr errors;
+    unsigned char *file = NULL;
+    unsigned long size = 0;
+    uint8_t *row = calloc(1, side);
+    ck_assert_ptr_nonnull(row);
+    c.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&c);
+    jpeg_mem_dest(&c, &file, &size);
+    c.image_width = side;
+    c.image_height = side;
+    c.input_components = 1;
+    c.in_color_space = JCS_GRAYSCALE;
+    jpeg_set_defaults(&c);
+    jpeg_simple_progression(&c);
+    jpeg_start_compress(&c, TRUE);
+    for (uint32_t y = 0; y < side; y++) {
+        jpeg_write_scanlines(&c, (JSAMPROW[]){row}, 1);
+    }
+    jpeg_finish_compress(&c);
+    jpeg_destroy_compress(&c);
+    free(row);
+    size_t last = size - 2; /* the marker of the last scan; the end's has two bytes */
+    while (file[last] != 0xFF || file[last + 1] != 0xDA) {
+        last--;
+    }
+    struct bytes b = {NULL, 0};
+    bytes_add(&b, file, size - 2);
+    for (int i = 0; i < more; i++) {
+        bytes_add(&b, file + last, size - 2 - last);
+    }
+    bytes_add(&b, file + size - 2, 2);
+    free(file);
+    return b;
+}
+
+/* Half a megabyte of scans over 67,108,864 pixels took 12 s. */
+START_TEST(many_scans_of_a_large_image_are_refused)
+{
+    struct picture picture = {.bytes = NULL};
+    struct bytes b = jpeg_with_scans(4096, 130);
+    ck_ms_fails(picture_decode(b.at, b.size, "f.jpg", 1, &picture, err), MS_E_INVALID,
+                "f.jpg is truncated or damaged (JPEG): more than 128 scans of so many pixels");
+    free(b.at);
+    b = jpeg_with_scans(64, 130);
+    ck_ms_ok(picture_decode(b.at, b.size, "f.jpg", 1, &picture, err));
+    free(b.at);
+    b = jpeg_with_scans(64, 500);
+    ck_ms_fails(picture_decode(b.at, b.size, "f.jpg", 1, &picture, err), MS_E_INVALID,
+                "more than 500 scans");
+    free(b.at);
+    picture_free(&picture);
+}
+END_TEST
+
 START_TEST(what_is_no_image_is_said_to_be_what_it_is)
 {
     static const struct {
@@ -347,6 +421,8 @@ int main(void)
     tcase_add_loop_test(tc, texts_take_no_memory, 0, 2);
     tcase_add_loop_test(tc, an_orientation_is_found_wherever_it_stands, 0, 2);
     tcase_add_test(tc, a_narrow_image_takes_no_more_memory_than_it_needs);
+    tcase_add_test(tc, a_damaged_arithmetic_code_is_named);
+    tcase_add_test(tc, many_scans_of_a_large_image_are_refused);
     tcase_add_test(tc, what_is_no_image_is_said_to_be_what_it_is);
     tcase_add_test(tc, an_orientation_that_makes_no_sense_is_none);
     suite_add_tcase(suite, tc);
