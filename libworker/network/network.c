@@ -70,7 +70,7 @@ static const struct field rows[] = {
      .flags = FIELD_OPTIONAL | FIELD_ADDED,
      .offset = offsetof(struct network, has_input),
      .help = "what it wants of its data"},
-    SIZE_ROW("channels", channels, MS_IMAGE_CHANNEL_MAX, "of an image; 0: any"),
+    SIZE_ROW("channels", channels, MS_FEATURES_MAX, "of an image; 0: any"),
     SIZE_ROW("height", height, MS_IMAGE_SIDE_MAX, "of an image; 0: any"),
     SIZE_ROW("width", width, MS_IMAGE_SIDE_MAX, "of an image; 0: any"),
     SIZE_ROW("features", features, INT32_MAX, "values of a sample; 0: any"),

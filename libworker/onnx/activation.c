@@ -2,8 +2,8 @@
  *
  * GELU comes as one node, or as x (erf(x / sqrt 2) + 1) / 2 in any order of its products; SiLU as
  * x sigmoid(x); hard swish as x clip(x + 3, 0, 6) / 6. Instead of their patterns their values are
- * compared: a function of one real value which is that of a layer at 321 places, from far below to
- * far above, is that layer. */
+ * compared: a function of one real value which is that of a layer at 321 places from -18 to 18, at
+ * some far from there, and around each number that it is made of, is that layer. */
 #include "libworker/onnx/import.h"
 
 #include "proto/grow.h"
@@ -125,7 +125,7 @@ static double evaluate(const struct importer *m, int index, double x)
 
 /* ---- which layer it is ---- */
 
-enum { PLACES = 321 };
+enum { PLACES = 321, FAR_LEAST = 20, FAR_MOST = 300 }; /* far: tenths of exponents of ten */
 
 static double place(int i)
 {
@@ -159,14 +159,61 @@ static double known_at(const struct known *k, double c, double x)
     return evaluate(&own, k->fn == FN_X ? 0 : k->fn == FN_MUL ? 3 : 1, x);
 }
 
+static int is_alike(const struct importer *m, int expr, const struct known *k, double c, double x)
+{
+    const double want = known_at(k, c, x);
+    return fabs(evaluate(m, expr, x) - want) <= TOLERANCE * (1 + fabs(want)); /* NaN: no */
+}
+
+/* From 100 to 1e30, and below -100: where an exponential is too large for a double, e^x / (1 + e^x)
+ * is no number, and says nothing. */
+static int is_alike_far(const struct importer *m, int expr, const struct known *k, double c)
+{
+    int is = 1;
+    for (int i = FAR_LEAST; i <= FAR_MOST && is; i += 5) {
+        const double x = pow(10, i * 0.1);
+        is = (is_alike(m, expr, k, c, x) || !isfinite(evaluate(m, expr, x))) &&
+             (is_alike(m, expr, k, c, -x) || !isfinite(evaluate(m, expr, -x)));
+    }
+    return is;
+}
+
+/* Around a number of the expression, where a bound may be that no other place lies beyond. */
+static int is_alike_around(const struct importer *m, int expr, const struct known *k, double c,
+                           double number)
+{
+    static const double beside[] = {-1, -0.01, 0.01, 1};
+    int is = 1;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(beside) && is && fabs(number) < 1e30; i++) {
+        is = is_alike(m, expr, k, c, number + beside[i]) &&
+             is_alike(m, expr, k, c, -number + beside[i]);
+    }
+    return is;
+}
+
+/* ... each bound of it. part: an expression in it. */
+static int is_alike_at_bounds(const struct importer *m, int expr, const struct known *k, double c,
+                              int part)
+{
+    const struct expr *e = &m->exprs[part];
+    int is = 1;
+    if (e->fn == FN_NUMBER || e->fn == FN_CLIP) {
+        is = is_alike_around(m, expr, k, c, e->c);
+    }
+    if (e->fn == FN_CLIP) {
+        is = is && is_alike_around(m, expr, k, c, e->d);
+    }
+    is = is && (e->a == NO_VALUE || is_alike_at_bounds(m, expr, k, c, e->a));
+    return is && (e->b == NO_VALUE || is_alike_at_bounds(m, expr, k, c, e->b));
+}
+
 static int is_known(const struct importer *m, int expr, const struct known *k, double c)
 {
     int is = 1;
     for (int i = 0; i < PLACES && is; i++) {
-        const double want = known_at(k, c, place(i));
-        is = fabs(evaluate(m, expr, place(i)) - want) <= TOLERANCE * (1 + fabs(want)); /* NaN: no */
+        is = is_alike(m, expr, k, c, place(i));
     }
-    return is;
+    return is && is_alike_far(m, expr, k, c) && is_alike_at_bounds(m, expr, k, c, expr);
 }
 
 /* The number of a function that has one, by its value at some place below 0. */
@@ -191,6 +238,12 @@ static const struct known *find_known(const struct importer *m, int expr, double
 
 /* ---- layers of them ---- */
 
+static void set_layer(struct value *ret, const struct value *made)
+{
+    memcpy(ret->layer, made->layer, sizeof(ret->layer));
+    ret->at = made->at;
+}
+
 static int make_known(struct importer *m, int value, const struct known *k, double c)
 {
     const int base = m->exprs[import_value(m, value)->expr].base;
@@ -202,7 +255,7 @@ static int make_known(struct importer *m, int value, const struct known *k, doub
                                              : json_object();
         rc = import_layer(m, k->kind, "", keys, base, &made);
     }
-    memcpy(import_value(m, value)->layer, made.layer, sizeof(made.layer));
+    set_layer(import_value(m, value), &made);
     return rc;
 }
 
@@ -218,7 +271,7 @@ static int make_sum(struct importer *m, int value, int a, int b)
     const int of[] = {a, b};
     rc = import_join(m, "add", of, 2, &made);
     if (rc == MS_OK) {
-        memcpy(import_value(m, value)->layer, made.layer, sizeof(made.layer));
+        set_layer(import_value(m, value), &made);
     }
     return rc;
 }
@@ -301,6 +354,20 @@ static int same_dims(const struct value *a, const struct value *b)
     return same;
 }
 
+/* Does a number leave the value its shape? One that has more elements may repeat it. */
+static int check_number_dims(struct importer *m, const struct value *value,
+                             const struct value *number)
+{
+    const int more = value->n_dims - number->n_dims;
+    int fits = more >= 0;
+    for (int i = 0; i < number->n_dims && fits; i++) {
+        fits = number->dim[i] == 1 || number->dim[i] == value->dim[more + i];
+    }
+    return fits ? MS_OK
+                : import_fail(m, "a number is repeated in it to a shape that is not its other "
+                                 "input's; the shape of what the data make stays");
+}
+
 /* What it makes, of operand values a and b (NO_VALUE: it has one). */
 static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e, int a, int b)
 {
@@ -322,6 +389,12 @@ static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e
         e.base = NO_VALUE; /* of two values: a sum, or nothing that is known */
         e.size = 1;
     }
+    int rc = b != NO_VALUE && is_a != is_b ? check_number_dims(m, import_value(m, is_a ? a : b),
+                                                               import_value(m, is_a ? b : a))
+                                           : MS_OK;
+    if (rc < 0) {
+        return rc;
+    }
     if (is_a && is_b && !same_dims(import_value(m, a), import_value(m, b))) {
         return import_fail(m, "its inputs have two shapes%s",
                            e.fn == FN_MUL
@@ -337,7 +410,7 @@ static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e
     value.layer[0] = '\0';
     value.dense = NULL;
     value.expr = expr;
-    int rc = import_bind(m, node, 0, &value);
+    rc = import_bind(m, node, 0, &value);
     if (rc < 0 || e.base != NO_VALUE) {
         return rc;
     }
@@ -390,6 +463,9 @@ static int import_clip(struct importer *m, const MsOnnx__Node *node)
     }
     if (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER) {
         return import_fail(m, "its input is nothing that is made of the data");
+    }
+    if (isnan(e.c) || isnan(e.d)) {
+        return import_fail(m, "a bound that is no number");
     }
     return bind_expr(m, node, e, x, NO_VALUE);
 }

@@ -1,7 +1,8 @@
 /* constant.c - what is known when the file is read: shapes, and numbers in the graph */
 #include "libworker/onnx/import.h"
 
-#include <math.h>
+#include "proto/macros.h"
+
 #include <string.h>
 
 int import_ints(struct importer *m, int value, const struct value **ret)
@@ -33,6 +34,34 @@ int import_is_number(const struct importer *m, int value)
            small_number(m, v, &number);
 }
 
+/* Names that PyTorch's exporters make; all others are of the module, or may be. */
+static int is_made_name(const char *name)
+{
+    static const char *const heads[] = {
+        "val_", "onnx::", "lifted_tensor_", "_tensor_constant", "min_val_cast", "max_val_cast"};
+    int is = name[strspn(name, "0123456789")] == '\0' || strchr(name, '/') != NULL;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(heads) && !is; i++) {
+        is = strncmp(name, heads[i], strlen(heads[i])) == 0;
+    }
+    return is;
+}
+
+int import_check_constant(struct importer *m, const struct value *value)
+{
+    if (value->tensor == NULL) {
+        return MS_OK;
+    }
+    /* an alias of a constant is one, too */
+    const MsOnnx__Tensor *own = m->file->model->graph->initializer[value->tensor->index];
+    return is_made_name(value->tensor->name) || strncmp(own->name, "lifted_tensor_", 14) == 0
+               ? MS_OK
+               : import_fail(m,
+                             "it calculates with %.80s, which the model has as a number that is "
+                             "trained: these are not read yet; if it is a constant, write it into "
+                             "the model as a Python number, and export with optimize=False",
+                             value->tensor->name);
+}
+
 int import_number(struct importer *m, int value, double *ret)
 {
     const struct value *v = import_value(m, value);
@@ -41,6 +70,10 @@ int import_number(struct importer *m, int value, double *ret)
                            "it calculates with a tensor (%.60s) that is no number: weights are "
                            "those of convolutions, dense layers and batch norms",
                            v->kind == VALUE_PARAM ? v->tensor->name : "made in the graph");
+    }
+    int rc = import_check_constant(m, v);
+    if (rc < 0) {
+        return rc;
     }
     if (v->kind == VALUE_PARAM) {
         (void)small_number(m, v, ret);

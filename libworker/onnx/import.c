@@ -3,7 +3,9 @@
 
 #include "proto/grow.h"
 #include "proto/macros.h"
+#include "proto/text.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +71,11 @@ int import_bind(struct importer *m, const MsOnnx__Node *node, size_t i, const st
         return import_fail(m, "value %.80s is made a second time; the file is damaged", name);
     }
     int rc = import_keep(m, name, value);
-    return rc < 0 ? rc : MS_OK;
+    if (rc < 0) {
+        return rc;
+    }
+    m->values[rc].dense = NULL; /* a bias that is added to a copy is not added to the layer */
+    return MS_OK;
 }
 
 /* An initializer: a parameter, or numbers if there are few. */
@@ -85,6 +91,7 @@ static int add_tensor(struct importer *m, const struct onnx_tensor *tensor)
         if (rc < 0) {
             return rc;
         }
+        value.tensor = tensor;
     }
     return import_keep(m, tensor->name, &value);
 }
@@ -220,10 +227,11 @@ int attribute_real(struct importer *m, const MsOnnx__Node *node, const char *nam
                    double *ret)
 {
     const MsOnnx__Attribute *at = attribute_find(node, name);
+    if (at != NULL && (at->type != ATTRIBUTE_FLOAT || !isfinite(at->f))) {
+        return import_fail(m, "attribute %s is no real number", name);
+    }
     *ret = at != NULL ? import_real(at->f) : none;
-    return at == NULL || at->type == ATTRIBUTE_FLOAT
-               ? MS_OK
-               : import_fail(m, "attribute %s is no real number", name);
+    return MS_OK;
 }
 
 int attribute_ints(struct importer *m, const MsOnnx__Node *node, const char *name, int n,
@@ -244,7 +252,36 @@ int attribute_ints(struct importer *m, const MsOnnx__Node *node, const char *nam
 
 /* ---- layers ---- */
 
-/* Its own name, or its kind and the number that a list gives it. */
+/* Has a module that name? Its layer has it, then. */
+static int is_stem(const struct importer *m, const char *name)
+{
+    char weight[MS_NAME_MAX + sizeof(".weight")];
+    snprintf(weight, sizeof(weight), "%s.weight", name);
+    return onnx_find(m->file, weight) != NULL;
+}
+
+/* The next number that no module has; the list's own, as long as there was none to leave out. */
+static int number_layer(struct importer *m, const char *kind, json_t *keys,
+                        char ret[MS_NAME_MAX + 1])
+{
+    json_int_t n = json_integer_value(json_object_get(m->counts, kind));
+    int is_named = json_object_get(m->named, kind) != NULL;
+    for (;;) {
+        snprintf(ret, MS_NAME_MAX + 1, "%s%lld", kind, (long long)++n);
+        if (!is_stem(m, ret)) {
+            break;
+        }
+        is_named = 1;
+    }
+    int rc = json_object_set_new(m->counts, kind, json_integer(n));
+    if (is_named) {
+        rc |= json_object_set_new(m->named, kind, json_true());
+        rc |= json_object_set_new(keys, "name", json_string(ret));
+    }
+    return rc == 0 ? MS_OK : import_fail_memory(m);
+}
+
+/* Its own name, or its kind and a number. */
 static int name_layer(struct importer *m, const char *kind, const char *name, json_t *keys,
                       char ret[MS_NAME_MAX + 1])
 {
@@ -253,29 +290,25 @@ static int name_layer(struct importer *m, const char *kind, const char *name, js
         return json_object_set_new(keys, "name", json_string(name)) == 0 ? MS_OK
                                                                          : import_fail_memory(m);
     }
-    const json_int_t n = json_integer_value(json_object_get(m->counts, kind)) + 1;
-    snprintf(ret, MS_NAME_MAX + 1, "%s%lld", kind, (long long)n);
-    return json_object_set_new(m->counts, kind, json_integer(n)) == 0 ? MS_OK
-                                                                      : import_fail_memory(m);
+    return number_layer(m, kind, keys, ret);
 }
 
-static int add_layer(struct importer *m, const char *kind, json_t *keys,
-                     const char name[MS_NAME_MAX + 1])
+static int add_layer(struct importer *m, const char *kind, json_t *keys)
 {
     json_t *entry = json_pack("{s:O}", kind, keys);
-    if (entry == NULL || json_array_append_new(m->layers, entry) < 0) {
-        return import_fail_memory(m);
-    }
-    memcpy(m->last, name, sizeof(m->last));
-    return MS_OK;
+    return entry != NULL && json_array_append_new(m->layers, entry) == 0 ? MS_OK
+                                                                         : import_fail_memory(m);
 }
 
-static void fill_layer(struct value *ret, const struct value *like, const char *name)
+/* The last of the list. */
+static void fill_layer(const struct importer *m, struct value *ret, const struct value *like,
+                       const char *name)
 {
     *ret = *like;
     ret->kind = VALUE_LAYER;
     ret->expr = NO_VALUE;
     ret->dense = NULL;
+    ret->at = json_array_size(m->layers);
     snprintf(ret->layer, sizeof(ret->layer), "%s", name);
 }
 
@@ -283,16 +316,16 @@ int import_layer(struct importer *m, const char *kind, const char *name, json_t 
                  struct value *ret)
 {
     char own[MS_NAME_MAX + 1];
-    const char *from = import_value(m, x)->layer;
+    const struct value *from = import_value(m, x);
     int rc = keys != NULL ? MS_OK : import_fail_memory(m);
-    if (rc == MS_OK && strcmp(from, m->last) != 0 &&
-        json_object_set_new(keys, "from", json_string(from)) < 0) {
+    if (rc == MS_OK && from->at != json_array_size(m->layers) &&
+        json_object_set_new(keys, "from", json_string(from->layer)) < 0) {
         rc = import_fail_memory(m);
     }
     rc = rc < 0 ? rc : name_layer(m, kind, name, keys, own);
-    rc = rc < 0 ? rc : add_layer(m, kind, keys, own);
+    rc = rc < 0 ? rc : add_layer(m, kind, keys);
     if (rc == MS_OK) {
-        fill_layer(ret, import_value(m, x), own);
+        fill_layer(m, ret, import_value(m, x), own);
     }
     json_decref(keys); /* the list has it */
     return rc;
@@ -308,9 +341,9 @@ int import_join(struct importer *m, const char *kind, const int *values, int n, 
     json_t *keys = json_pack("{s:o}", "from", from);
     int rc = keys != NULL && json_array_size(from) == (size_t)n ? MS_OK : import_fail_memory(m);
     rc = rc < 0 ? rc : name_layer(m, kind, "", keys, own);
-    rc = rc < 0 ? rc : add_layer(m, kind, keys, own);
+    rc = rc < 0 ? rc : add_layer(m, kind, keys);
     if (rc == MS_OK) {
-        fill_layer(ret, import_value(m, values[0]), own);
+        fill_layer(m, ret, import_value(m, values[0]), own);
     }
     json_decref(keys);
     return rc;
@@ -414,7 +447,6 @@ static int add_input(struct importer *m, json_t *document)
         x.dim[i] = size > 0 ? size : i == 0 ? SIZE_BATCH : SIZE_UNKNOWN;
     }
     snprintf(x.layer, sizeof(x.layer), "input");
-    memcpy(m->last, x.layer, sizeof(m->last));
     if (json_object_set_new(document, "input", wanted(&x)) < 0) {
         return import_fail_memory(m);
     }
@@ -444,7 +476,14 @@ static int add_output(struct importer *m)
     if (index == NULL || import_value(m, (int)json_integer_value(index))->kind != VALUE_LAYER) {
         return import_fail(m, "its output %.60s is made of nothing that the graph reads", name);
     }
-    return import_make(m, (int)json_integer_value(index));
+    const int output = (int)json_integer_value(index);
+    int rc = import_make(m, output);
+    return rc < 0 || import_value(m, output)->at == json_array_size(m->layers)
+               ? rc
+               : import_fail(m,
+                             "its output %.60s is not what its last layer makes: there are layers "
+                             "whose output nobody reads; export the model without them",
+                             name);
 }
 
 /* ---- nodes ---- */
@@ -453,12 +492,13 @@ static int add_output(struct importer *m)
 static const struct {
     const char *name, *why;
 } unknown[] = {
-    {"ConvTranspose", "there is no transposed convolution yet"},
+    {"ConvTranspose", "conv_transpose2d is not read from ONNX yet: write the network as a list"},
     {"Softmax", "the loss has it: let the model end in what goes into it"},
     {"LogSoftmax", "the loss has it: let the model end in what goes into it"},
-    {"LayerNormalization", "there is no layer norm yet"},
-    {"InstanceNormalization", "there is no instance or group norm yet"},
-    {"GroupNormalization", "there is no group norm yet"},
+    {"LayerNormalization", "layer_norm is not read from ONNX yet: write the network as a list"},
+    {"InstanceNormalization",
+     "instance_norm and group_norm are not read from ONNX yet: write the network as a list"},
+    {"GroupNormalization", "group_norm is not read from ONNX yet: write the network as a list"},
     {"Softplus", "there is no layer softplus or mish yet"},
     {"Mish", "there is no layer mish yet"},
     {"PRelu", "there is no ReLU with a learned slope yet"},
@@ -523,7 +563,7 @@ static int is_folded_norm(const MsOnnx__Node *node)
 {
     int is = strcmp(node->op_type, "Conv") == 0 && node->n_input > 1 &&
              strncmp(node->input[1], "onnx::", 6) == 0;
-    for (size_t i = 0; i < node->n_metadata_props && strcmp(node->op_type, "Conv") == 0; i++) {
+    for (size_t i = 0; i < node->n_metadata_props; i++) {
         const MsOnnx__Entry *entry = node->metadata_props[i];
         is |= strstr(entry->value, "FuseBatchNorm") != NULL &&
               strcmp(entry->key, "pkg.onnxscript.rewriter.rule_name") == 0;
@@ -538,19 +578,56 @@ static int refuse_folded(struct importer *m)
         if (is_folded_norm(graph->node[i])) {
             m->node = graph->node[i];
             return import_fail(m,
-                               "the exporter has put a batch norm into this convolution, so that "
+                               "the exporter has put a batch norm into this %s, so that "
                                "it can no longer be trained: export with optimize=False, or with "
                                "dynamo=False, training=torch.onnx.TrainingMode.TRAINING and "
-                               "do_constant_folding=False");
+                               "do_constant_folding=False",
+                               strcmp(m->node->op_type, "Conv") == 0 ? "convolution" : "layer");
         }
     }
     return MS_OK;
+}
+
+/* Does it take the statistics of the batch? Before opset 14 it has the outputs of training then.
+ * PyTorch's newer exporter says it in the node's name alone: of aten._native_batch_norm_legit...,
+ * those that end in no_training are frozen. */
+static int is_trained_norm(const struct importer *m, const MsOnnx__Node *node)
+{
+    const MsOnnx__Attribute *at = attribute_find(node, "training_mode");
+    const int is_named = strstr(node->name, "native_batch_norm_legit") != NULL &&
+                         strstr(node->name, "no_training") == NULL;
+    return (at != NULL && at->i != 0) || is_named || (m->file->opset < 14 && node->n_output > 1);
+}
+
+/* Frozen ones among those that are trained; a file of evaluation has none of those. */
+static int refuse_frozen(struct importer *m)
+{
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    const MsOnnx__Node *frozen = NULL;
+    int n_trained = 0;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        if (strcmp(graph->node[i]->op_type, "BatchNormalization") == 0) {
+            const int is_trained = is_trained_norm(m, graph->node[i]);
+            n_trained += is_trained;
+            frozen = !is_trained && frozen == NULL ? graph->node[i] : frozen;
+        }
+    }
+    if (n_trained == 0 || frozen == NULL) {
+        return MS_OK;
+    }
+    m->node = frozen;
+    return import_fail(m,
+                       "this batch norm is frozen (it was in eval()), and %d others are trained: "
+                       "frozen ones are not read yet; call model.train() before the export, which "
+                       "trains it too",
+                       n_trained);
 }
 
 static int import_graph(struct importer *m, json_t *document)
 {
     const MsOnnx__Graph *graph = m->file->model->graph;
     int rc = refuse_folded(m);
+    rc = rc < 0 ? rc : refuse_frozen(m);
     rc = rc < 0 ? rc : count_readers(m);
     rc = rc < 0 ? rc : add_input(m, document);
     for (size_t i = 0; i < graph->n_node && rc == MS_OK; i++) {
@@ -568,10 +645,13 @@ int onnx_network(const struct onnx_file *file, json_t **ret, struct ms_err *err)
 {
     struct ms_err why = {0, ""};
     const MsOnnx__Model *model = file->model;
+    char producer[41]; /* cut between letters */
+    char version[41];
     char summary[160];
-    snprintf(summary, sizeof(summary), "ONNX, opset %lld%s%.40s %.40s", (long long)file->opset,
-             model->producer_name[0] != '\0' ? ", of " : "", model->producer_name,
-             model->producer_version);
+    ms_text_copy(producer, sizeof(producer), model->producer_name);
+    ms_text_copy(version, sizeof(version), model->producer_version);
+    snprintf(summary, sizeof(summary), "ONNX, opset %lld%s%s %s", (long long)file->opset,
+             producer[0] != '\0' ? ", of " : "", producer, version);
     struct importer m = {.file = file,
                          .err = &why,
                          .by_name = json_object(),
@@ -579,10 +659,11 @@ int onnx_network(const struct onnx_file *file, json_t **ret, struct ms_err *err)
                          .reads = json_object(),
                          .used = json_object(),
                          .counts = json_object(),
+                         .named = json_object(),
                          .layers = json_array()};
     json_t *document = json_pack("{s:s, s:O}", "summary", summary, "layers", m.layers);
     int rc = document != NULL && m.by_name != NULL && m.readers != NULL && m.reads != NULL &&
-                     m.used != NULL && m.counts != NULL
+                     m.used != NULL && m.counts != NULL && m.named != NULL
                  ? import_graph(&m, document)
                  : import_fail_memory(&m);
     free(m.values);
@@ -593,6 +674,7 @@ int onnx_network(const struct onnx_file *file, json_t **ret, struct ms_err *err)
     json_decref(m.reads);
     json_decref(m.used);
     json_decref(m.counts);
+    json_decref(m.named);
     json_decref(m.layers);
     if (rc < 0) {
         json_decref(document);

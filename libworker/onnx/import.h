@@ -57,10 +57,11 @@ struct value {
     int64_t dim[ONNX_DIMS_MAX];
     /* VALUE_LAYER */
     char layer[MS_NAME_MAX + 1]; /* "": not a layer yet */
+    size_t at;                   /* its place in the list, from 1; 0: the data */
     int is_rows;                 /* the layer makes (n, c) of what has dims of one behind that */
     int expr;
     json_t *dense; /* borrowed: its keys, where it may still get a bias */
-    /* VALUE_PARAM */
+    /* VALUE_PARAM, and numbers that are initializers; NULL: others */
     const struct onnx_tensor *tensor;
     int is_transposed;
     /* VALUE_INTS: of n_dims 0 or 1; VALUE_REAL: all elements are real */
@@ -88,9 +89,9 @@ struct importer {
     json_t *reads;   /* of a value: how often it is read */
     json_t *used;    /* initializers that a layer has */
     json_t *counts;  /* of layers of a kind without a name */
+    json_t *named;   /* kinds whose layers are numbered here: a module has the list's number */
     json_t *layers;
-    char last[MS_NAME_MAX + 1]; /* the layer that the next one reads by itself; input */
-    const MsOnnx__Node *node;   /* at which we are */
+    const MsOnnx__Node *node; /* at which we are */
 };
 
 /* An op of ONNX; MS_OK, or a negative code with the node in m->err. */
@@ -119,7 +120,7 @@ int import_rows(struct importer *m, const MsOnnx__Node *node, size_t i);
 /* A parameter of so many dimensions, which no other layer has. */
 int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
                  struct value *ret);
-/* Output i is that value from now on; a copy of it under a name of its own. */
+/* Output i is that value from now on; a copy of it under a name of its own, which gets no bias. */
 int import_bind(struct importer *m, const MsOnnx__Node *node, size_t i, const struct value *value);
 
 /* A value by a name that is free; its index. */
@@ -151,11 +152,14 @@ int import_name_bias(struct importer *m, json_t *keys, const char *bias);
 
 /* ---- constant.c ---- */
 
-/* Value i as whole numbers, or one real number; MS_E_INVALID. */
+/* Value i as whole numbers, or one real number; MS_E_INVALID: it is none, or one that is trained.
+ */
 int import_ints(struct importer *m, int value, const struct value **ret);
 int import_number(struct importer *m, int value, double *ret);
 /* Is it a number, whatever its shape? */
 int import_is_number(const struct importer *m, int value);
+/* MS_E_INVALID: it is a number that the module has as its own, by the name of its initializer. */
+int import_check_constant(struct importer *m, const struct value *value);
 /* A tensor inside the model as a value. */
 int import_tensor(struct importer *m, const MsOnnx__Tensor *tensor, struct value *ret);
 

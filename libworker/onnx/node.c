@@ -34,16 +34,17 @@ struct part {
     const char *name; /* that the file gives it; NULL: the layer is without it */
 };
 
-/* The layer's name, and `parameters` where theirs do not follow from it. is_norm: the word torch
+/* The layer's name, and `parameters` where theirs do not follow from it; that of the data is no
+ * layer's. is_norm: the word torch
  * says all four. */
 static int name_parts(struct importer *m, const struct part *parts, int n, int is_norm,
                       json_t *keys, char ret[MS_NAME_MAX + 1])
 {
     char stem[MS_NAME_MAX + 1];
-    int follow = 1;
     int rc = 0;
     json_t *names = json_object();
     stem_of(parts[0].name, parts[0].theirs, ret);
+    int follow = strcmp(ret, "input") != 0;
     for (int i = 0; i < n; i++) {
         if (parts[i].name == NULL) {
             continue;
@@ -103,8 +104,8 @@ static int check_auto_pad(struct importer *m, const MsOnnx__Node *node, int64_t 
     }
     return at == NULL || is_valid || (at->s.len == 6 && memcmp(at->s.data, "NOTSET", 6) == 0)
                ? MS_OK
-               : import_fail(m, "auto_pad %.*s; export it with the numbers of its padding",
-                             (int)(at->s.len < 16 ? at->s.len : 16), (const char *)at->s.data);
+               : import_fail(m, "auto_pad is neither NOTSET nor VALID; export it with the numbers "
+                                "of its padding");
 }
 
 static int read_frame(struct importer *m, const MsOnnx__Node *node, struct frame *ret)
@@ -148,7 +149,8 @@ static int read_bias(struct importer *m, const MsOnnx__Node *node, size_t i, int
     }
     const struct value *value = import_value(m, index);
     if (value->kind == VALUE_REAL) {
-        return value->real == 0 ? MS_OK : import_fail(m, "its bias is a number, and not trained");
+        return value->real == 0 ? import_check_constant(m, value)
+                                : import_fail(m, "its bias is a number, and not trained");
     }
     int rc = import_param(m, node, i, 1, &bias);
     if (rc == MS_OK && bias.dim[0] != size) {
@@ -229,8 +231,11 @@ static int bind_dense(struct importer *m, const MsOnnx__Node *node, int x,
         return rc;
     }
     made.dim[1] = weight->dim[0];
-    made.dense = may_have_bias ? mine : NULL;
-    return import_bind(m, node, 0, &made);
+    rc = import_bind(m, node, 0, &made);
+    if (rc == MS_OK && may_have_bias) {
+        import_value(m, (int)m->n_values - 1)->dense = mine;
+    }
+    return rc;
 }
 
 int import_name_bias(struct importer *m, json_t *keys, const char *bias)

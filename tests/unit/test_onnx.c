@@ -111,7 +111,8 @@ static const char *const models[] = {
     "net-torchscript-sizes", "net-dynamo-train",        "net-dynamo-eval-20",
     "net-dynamo-static",     "net-dynamo-external",     "rows-torchscript",
     "rows-dynamo",           "rows-dynamo-optimized",   "dense-torchscript",
-    "functional-dynamo",
+    "functional-dynamo",     "called-input-dynamo",     "called-input-torchscript",
+    "called-relu1-dynamo",   "constants-dynamo",        "relu6-dynamo-optimized",
 };
 
 START_TEST(a_model_makes_of_a_batch_what_pytorch_makes)
@@ -199,6 +200,45 @@ START_TEST(the_list_is_what_a_person_would_write)
 }
 END_TEST
 
+/* A layer is called `input` by no name, and numbers leave out those that a module has. */
+START_TEST(names_that_modules_have_are_no_others)
+{
+    char *text = document_named("called-input-dynamo.onnx");
+    ck_assert_ptr_nonnull(strstr(text, "\"parameters\":{\"bias\":\"input.bias\",\"weight\":\"input."
+                                       "weight\"}"));
+    ck_assert_ptr_nonnull(strstr(text, "{\"add\":{\"from\":[\"input\",\"conv2d1\"]}}"));
+    ck_assert_ptr_null(strstr(text, "\"name\":\"input\""));
+    free(text);
+    text = document_named("called-relu1-dynamo.onnx"); /* modules relu1 and relu3 */
+    ck_assert_ptr_nonnull(strstr(text, "{\"relu\":{\"name\":\"relu2\"}}"));
+    ck_assert_ptr_nonnull(strstr(text, "\"name\":\"relu4\"}}"));
+    ck_assert_ptr_nonnull(strstr(text, "[\"relu4\",\"relu5\"]"));
+    free(text);
+}
+END_TEST
+
+/* It is cut to 40 bytes, and never within a letter. */
+START_TEST(a_producer_is_cut_between_letters)
+{
+    char *text = document_named("producer-long.onnx");
+    ck_assert_ptr_nonnull(strstr(
+        text, "\"summary\":\"ONNX, opset 17, of xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx \""));
+    free(text);
+}
+END_TEST
+
+/* Data may have more channels than transforms compute with. */
+START_TEST(a_model_may_read_many_channels)
+{
+    const struct network_input input = {3, 32, 6, 5, 4, 0, 0};
+    struct onnx_file *file = opened("channels-32.onnx");
+    struct graph *graph = graph_of(file, &input);
+    ck_assert_int_eq(graph_tensor(graph, graph_data_index(graph))->shape.dim[1], 32);
+    graph_destroy(graph);
+    onnx_close(file);
+}
+END_TEST
+
 /* Each row of DenseNet's block is the one before it and one more. */
 START_TEST(rows_that_begin_alike_are_made_once)
 {
@@ -217,12 +257,40 @@ static const struct {
      "gated-torchscript.onnx: node /Mul (Mul, opset 17): its inputs have two shapes: channels "
      "cannot be scaled, as squeeze-and-excitation does, yet"},
     {"upwards-torchscript.onnx",
-     "node /up/ConvTranspose (ConvTranspose, opset 17): there is no transposed convolution yet"},
+     "node /up/ConvTranspose (ConvTranspose, opset 17): conv_transpose2d is not read from ONNX "
+     "yet: write the network as a list"},
     {"net-torchscript-folded.onnx",
      "(Conv, opset 17): the exporter has put a batch norm into this convolution, so that it can no "
      "longer be trained: export with optimize=False"},
     {"net-dynamo-optimized.onnx",
      "(Conv, opset 18): the exporter has put a batch norm into this convolution"},
+    {"norm-of-rows-dynamo-optimized.onnx",
+     "(Gemm, opset 18): the exporter has put a batch norm into this layer"},
+    {"clip-0-20-torchscript.onnx", "what it makes is none of the functions that layers have"},
+    {"clip-30-torchscript.onnx", "what it makes is none of the functions that layers have"},
+    {"clip-5000-torchscript.onnx", "what it makes is none of the functions that layers have"},
+    {"scale-dynamo.onnx", "(Mul, opset 18): it calculates with scale, which the model has as a "
+                          "number that is trained: these are not read yet"},
+    {"scale-torchscript.onnx", "(Mul, opset 17): it calculates with scale, which the model has"},
+    {"rezero-dynamo.onnx", "(Mul, opset 18): it calculates with alpha, which the model has"},
+    {"frozen-dynamo.onnx",
+     "no_training__0 (BatchNormalization, opset 18): this batch norm is frozen (it was in eval()), "
+     "and 1 others are trained: frozen ones are not read yet"},
+    {"frozen-torchscript.onnx",
+     "node /frozen/BatchNormalization (BatchNormalization, opset 17): this batch norm is frozen"},
+    {"cloned-dynamo.onnx",
+     "(Add, opset 18): it calculates with a tensor (shift) that is no number"},
+    {"copy-identity.onnx", "node p (Add, opset 17): it calculates with a tensor (a.bias)"},
+    {"copy-cast.onnx", "node p (Add, opset 17): it calculates with a tensor (a.bias)"},
+    {"copy-flatten.onnx", "node p (Add, opset 17): it calculates with a tensor (a.bias)"},
+    {"behind-the-output.onnx", "behind-the-output.onnx: its output y is not what its last layer "
+                               "makes: there are layers whose "
+                               "output nobody reads"},
+    {"number-repeated.onnx", "node m (Mul, opset 17): a number is repeated in it to a shape"},
+    {"epsilon-nan.onnx",
+     "node g (BatchNormalization, opset 17): attribute epsilon is no real number"},
+    {"elu-infinite.onnx", "node e (Elu, opset 17): attribute alpha is no real number"},
+    {"clip-nan.onnx", "node e (Clip, opset 17): a bound that is no number"},
 };
 
 START_TEST(what_cannot_be_kept_is_refused_with_its_node)
@@ -498,6 +566,9 @@ int main(void)
                         (int)MS_ARRAY_SIZE(models));
     tcase_add_loop_test(t, parameters_have_the_names_of_the_module, 0, 4);
     tcase_add_test(t, the_list_is_what_a_person_would_write);
+    tcase_add_test(t, names_that_modules_have_are_no_others);
+    tcase_add_test(t, a_producer_is_cut_between_letters);
+    tcase_add_test(t, a_model_may_read_many_channels);
     tcase_add_test(t, rows_that_begin_alike_are_made_once);
     tcase_add_loop_test(t, what_cannot_be_kept_is_refused_with_its_node, 0,
                         (int)MS_ARRAY_SIZE(refused));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make.py - the models of this folder, by PyTorch's own exporters, and what they make of one batch
 
-    make.py            writes *.onnx, *.onnx.data and logits.json into the folder that it stands in
+    make.py [NAME...]  writes *.onnx, *.onnx.data and logits.json into the folder that it stands in; names: only those
 
 Made with torch 2.15.0, onnx 1.23.2 and onnxscript 0.7.2. Traces of the call stack, which have paths of the machine, are taken out."""
 import contextlib
@@ -12,8 +12,10 @@ import os
 import sys
 import warnings
 
+import numpy
 import onnx
 import torch
+from onnx import helper, numpy_helper
 from torch import nn
 from torch.nn import functional as f
 
@@ -118,6 +120,28 @@ class Upwards(nn.Module):
         return torch.flatten(self.up(x), 1)
 
 
+class Of(nn.Module):
+    """A function, with the modules and parameters that it has."""
+
+    def __init__(self, function, **parts):
+        super().__init__()
+        self.function = function
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def pooled(x):
+    return torch.flatten(f.adaptive_avg_pool2d(x, 1), 1)
+
+
+class Frozen(nn.BatchNorm2d):
+    def train(self, mode=True):
+        return super().train(False)
+
+
 def randomized(model, seed):
     torch.manual_seed(seed)
     for name, tensor in model.state_dict().items():
@@ -132,7 +156,13 @@ def batch(shape):
     return torch.sin(0.37 * torch.arange(math.prod(shape), dtype=torch.float64)).float().reshape(shape)
 
 
+def is_wanted(name):
+    return len(sys.argv) == 1 or name in sys.argv[1:]
+
+
 def keep(name, model, shape, how, is_training=False, opset=17, **more):
+    if not is_wanted(name):
+        return
     model.train(is_training)
     x = batch(shape)
     state = {key: value.clone() for key, value in model.state_dict().items()}
@@ -167,7 +197,80 @@ def strip(path):
         file.write(model.SerializeToString())
 
 
+def by_hand(name, nodes, initializers, shape=(None, 3, 6, 5), outputs=("y",), producer="pytorch"):
+    """A graph that no exporter makes, or none without more ado. nodes: op, inputs, outputs, attributes."""
+    if not is_wanted(name):
+        return
+    made = [helper.make_node(op, reads.split(), makes.split(), **attributes) for op, reads, makes, attributes in nodes]
+    random = numpy.random.RandomState(1)
+    tensors = [numpy_helper.from_array(numpy.asarray(random.randn(*of) if isinstance(of, tuple) else of, dtype=numpy.float32), key) for key, of in initializers.items()]
+    graph = helper.make_graph(made, "graph", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None) for output in outputs], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name=producer)
+    with open(os.path.join(here, name + ".onnx"), "wb") as file:
+        file.write(model.SerializeToString())
+
+
+def clip(name, low, high):
+    keep(name, Of(lambda s, x: s.fc(pooled(f.hardtanh(s.conv(x), low, high))), conv=nn.Conv2d(3, 2, 3), fc=nn.Linear(2, 4)), (2, 3, 6, 5), "torchscript")
+
+
+def main_traps():
+    """What was read wrongly, and may be again."""
+    images = (2, 3, 6, 5)
+    torch.manual_seed(7)
+    norm = Of(lambda s, x: s.last(f.relu(s.norm(s.first(torch.flatten(x, 1))))), first=nn.Linear(90, 5), norm=nn.BatchNorm1d(5), last=nn.Linear(5, 4))
+    keep("norm-of-rows-dynamo-optimized", norm, images, "dynamo", opset=18, optimize=True)
+    conv = lambda out=3: nn.Conv2d(3, out, 3, padding=1)
+    keep("called-input-dynamo", randomized(Of(lambda s, x: s.fc(pooled(f.relu(x + s.input(x)))), input=conv(), fc=nn.Linear(3, 4)), 8), images, "dynamo", opset=18)
+    keep("called-input-torchscript", randomized(Of(lambda s, x: s.fc(pooled(torch.cat([s.input(x), s.other(x), x], 1))), input=conv(), other=conv(2), fc=nn.Linear(8, 4)), 9),
+         images, "torchscript")
+    relus = Of(lambda s, x: s.fc(pooled(f.relu(s.relu1(f.relu(s.relu3(x))) + x) + f.relu(x))), relu1=conv(), relu3=conv(), fc=nn.Linear(3, 4))
+    keep("called-relu1-dynamo", randomized(relus, 10), images, "dynamo", opset=18)
+    clip("clip-0-20-torchscript", 0.0, 20.0)
+    clip("clip-30-torchscript", -30.0, 30.0)
+    clip("clip-5000-torchscript", -1e30, 5000.0)
+    scaled = lambda scale: Of(lambda s, x: s.fc(pooled(f.relu(s.conv(x)) * s.scale)), conv=conv(), scale=nn.Parameter(scale), fc=nn.Linear(3, 4))
+    keep("scale-dynamo", scaled(torch.ones(1)), images, "dynamo", opset=18)
+    keep("scale-torchscript", scaled(torch.tensor(1.0)), images, "torchscript")
+    rezero = Of(lambda s, x: (lambda h: s.fc(pooled(h + s.alpha * f.relu(s.more(h)))))(f.relu(s.conv(x))), conv=conv(), more=conv(), alpha=nn.Parameter(torch.zeros(1)), fc=nn.Linear(3, 4))
+    keep("rezero-dynamo", rezero, images, "dynamo", opset=18)
+    constants = Of(lambda s, x: s.fc(pooled(torch.sigmoid(torch.tensor(1.0) * s.conv(x)) / 1.0)), conv=conv(), fc=nn.Linear(3, 4))
+    keep("constants-dynamo", randomized(constants, 11), images, "dynamo", opset=18)
+    relu6 = Of(lambda s, x: s.fc(pooled(f.hardtanh(s.more(s.conv(x)), 0.0, 6.0))), conv=conv(), more=conv(), fc=nn.Linear(3, 4))
+    keep("relu6-dynamo-optimized", randomized(relu6, 12), images, "dynamo", opset=18, optimize=True)
+    frozen = Of(lambda s, x: s.fc(pooled(f.relu(s.frozen(s.norm(s.conv(x)))))), conv=conv(), norm=nn.BatchNorm2d(3), frozen=Frozen(3), fc=nn.Linear(3, 4))
+    keep("frozen-torchscript", frozen, images, "torchscript", True)
+    keep("frozen-dynamo", frozen, images, "dynamo", True, opset=18)
+    keep("cloned-dynamo", Of(lambda s, x: (lambda h: s.fc(f.relu(h.clone() + s.shift) + h))(s.first(pooled(x))), first=nn.Linear(3, 5, bias=False), shift=nn.Parameter(torch.randn(5)),
+                             fc=nn.Linear(5, 4)), images, "dynamo", opset=18)
+    rows = [("Flatten", "x", "f", {}), ("Transpose", "a.weight", "t", {"perm": [1, 0]}), ("MatMul", "f t", "h", {})]
+    head = [("Gemm", "s b.weight b.bias", "y", {"transB": 1})]
+    weights = {"a.weight": (4, 90), "a.bias": (4,), "b.weight": (4, 4), "b.bias": (4,)}
+    skip = [("Relu", "p", "q", {}), ("Add", "q h", "s", {})]
+    by_hand("copy-identity", [*rows, ("Identity", "h", "i", {}), ("Add", "i a.bias", "p", {}), *skip, *head], weights)
+    by_hand("copy-cast", [*rows, ("Cast", "h", "i", {"to": 1}), ("Add", "i a.bias", "p", {}), *skip, *head], weights)
+    by_hand("copy-flatten", [*rows, ("Flatten", "h", "i", {}), ("Add", "i a.bias", "p", {}), *skip, *head], weights)
+    by_hand("behind-the-output", [("Flatten", "x", "f", {}), ("Gemm", "f a.weight a.bias", "y", {"transB": 1}), ("Gemm", "y b.weight b.bias", "z", {"transB": 1})], weights)
+    convs = {"c.weight": (8, 3, 3, 3), "d.weight": (4, 8, 1, 1), "b.weight": (4, 4), "b.bias": (4,)}
+    ones = numpy_helper.from_array(numpy.ones((1, 1, 2, 2), numpy.float32))
+    by_hand("number-repeated", [("Conv", "x c.weight", "h", {}), ("GlobalAveragePool", "h", "p", {}), ("Constant", "", "o", {"value": ones}), ("Mul", "p o", "m", {}),
+                                ("Conv", "m d.weight", "e", {}), ("Flatten", "e", "s", {}), *head], convs)
+    norms = {"c.weight": (4, 3, 3, 3), "n.weight": (4,), "n.bias": (4,), "n.running_mean": (4,), "n.running_var": (4,), "b.weight": (4, 4), "b.bias": (4,)}
+    by_hand("epsilon-nan", [("Conv", "x c.weight", "h", {}), ("BatchNormalization", "h n.weight n.bias n.running_mean n.running_var", "g", {"epsilon": math.nan}),
+                            ("GlobalAveragePool", "g", "p", {}), ("Flatten", "p", "s", {}), *head], norms)
+    by_hand("elu-infinite", [("Flatten", "x", "f", {}), ("Elu", "f", "e", {"alpha": math.inf}), ("Gemm", "e a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
+    nan = numpy_helper.from_array(numpy.asarray(math.nan, numpy.float32))
+    by_hand("clip-nan", [("Flatten", "x", "f", {}), ("Constant", "", "o", {"value": nan}), ("Clip", "f o", "e", {}), ("Gemm", "e a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
+    by_hand("producer-long", [("Flatten", "x", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)}, producer="x" * 39 + "\u00e9")
+    by_hand("channels-32", [("Conv", "x c.weight", "h", {}), ("GlobalAveragePool", "h", "p", {}), ("Flatten", "p", "s", {}), *head],
+            {"c.weight": (4, 32, 3, 3), "b.weight": (4, 4), "b.bias": (4,)}, shape=(None, 32, 6, 5))
+
+
 def main():
+    if len(sys.argv) > 1:
+        with open(os.path.join(here, "logits.json")) as file:
+            logits.update(json.load(file))
     net = randomized(Net(), 1)
     images = (4, 3, 20, 16)
     keep("net-torchscript-train", net, images, "torchscript", True)
@@ -188,6 +291,7 @@ def main():
     keep("functional-dynamo", randomized(Functional(), 4), (3, 2, 8, 8), "dynamo", opset=18)
     keep("gated-torchscript", randomized(Gated(), 5), (3, 3, 8, 8), "torchscript")
     keep("upwards-torchscript", randomized(Upwards(), 6), (3, 3, 4, 4), "torchscript")
+    main_traps()
     with open(os.path.join(here, "logits.json"), "w") as file:
         json.dump(logits, file, indent=1)
         file.write("\n")
