@@ -7,6 +7,7 @@
  *     node.c ...        an op each: what it is as a layer, or why it is none
  *     constant.c        what is known when the file is read: shapes, numbers
  *     activation.c      functions of one value, however an exporter takes them apart
+ *     parameter.c       which tensors its layers have as parameters
  *
  * A file may be hostile: sizes and counts are checked before anything is believed, nothing in it is
  * followed but the names of its own values, and a file with weights beside it lies in its folder.
@@ -50,6 +51,14 @@ const struct onnx_tensor *onnx_find(const struct onnx_file *file, const char *na
  * type, or other data than its shape says; errors of opening where they lie in another file. */
 int onnx_read(const struct onnx_file *file, const struct onnx_tensor *tensor, float *dst,
               size_t count, struct ms_err *err);
+
+/* Calls each for every FLOAT initializer that a convolution, a dense layer (and the Add of its
+ * bias) or a norm of the graph has as its parameter, in the graph's order, until it returns a
+ * negative code, which is returned. MS_E_INVALID: a dense layer has its weight as (in, out), so
+ * that its values are not those of a layer's (out, in), be it square or not. */
+typedef int onnx_each_fn(void *arg, const struct onnx_tensor *tensor, struct ms_err *err);
+int onnx_each_parameter(const struct onnx_file *file, onnx_each_fn *each, void *arg,
+                        struct ms_err *err);
 
 /* Does the path end in .onnx? */
 int onnx_is_path(const char *path);

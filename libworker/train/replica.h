@@ -126,7 +126,7 @@ int replica_layout(const struct replica *replica, struct plan_layout **ret, stru
 
 /* weights.c: reads initial weights: every parameter must be there with its shape; moving statistics
  * may be missing; tensors that the network has not are refused by name, but for the slots of a
- * checkpoint. */
+ * checkpoint, and what no layer of an ONNX model has as its parameter. */
 int replica_load_weights(struct replica *replica, const char *path, struct ms_err *err);
 
 #endif

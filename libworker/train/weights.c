@@ -125,7 +125,22 @@ static int read_one(struct weights_file *file, const char *path, const struct te
     return rc < 0 ? rc : weights_file_read(file, entry, values, count, err);
 }
 
-/* A model may have what is no parameter of the network (constants): it is left unread. */
+struct model_names {
+    const char *path;
+    const struct graph *graph;
+};
+
+static int check_parameter(void *arg, const struct onnx_tensor *tensor, struct ms_err *err)
+{
+    const struct model_names *names = arg;
+    return is_known(names->graph, tensor->name)
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "%s: tensor %s is not in the network %s; is it another network's file?",
+                         names->path, tensor->name, graph_name(names->graph));
+}
+
+/* A model may have what is no parameter of its layers (constants): it is left unread. */
 static int read_one_onnx(const struct onnx_file *file, const char *path,
                          const struct tensor *tensor, float *values, size_t count,
                          int *ret_is_there, struct ms_err *err)
@@ -167,6 +182,10 @@ int replica_load_weights(struct replica *replica, const char *path, struct ms_er
         onnx_is_path(path) ? onnx_open(path, &model, err) : weights_file_open(path, &file, err);
     if (rc == MS_OK && file != NULL) {
         rc = check_names(file, path, graph, err);
+    }
+    if (rc == MS_OK && model != NULL) {
+        struct model_names names = {path, graph};
+        rc = onnx_each_parameter(model, check_parameter, &names, err);
     }
     for (int i = 0; rc == MS_OK && i < n; i++) {
         rc = load_one(replica, file, model, path, graph_stored_at(graph, i), err);

@@ -4,7 +4,7 @@
 #include "tests/unit/train_case.h"
 
 static const char *dir;
-static char path[128];
+static char path[512];
 static struct job job;
 
 static void setup(void)
@@ -50,7 +50,7 @@ static void write_file(const struct tensor_spec *specs, size_t n)
 /* Prepares a rank with the file as its initial weights. */
 static int prepare(struct train **ret, struct ms_err *err)
 {
-    char set[192];
+    char set[640];
     snprintf(set, sizeof(set), "initial_weights=%s", path);
     const char *sets[] = {set};
     struct train_info info;
@@ -232,6 +232,41 @@ START_TEST(a_wrong_shape_is_told_with_the_right_one)
 }
 END_TEST
 
+static void choose_model(const char *name)
+{
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    snprintf(path, sizeof(path), "%s/tests/golden/onnx/weights-%s.onnx", root != NULL ? root : ".",
+             name);
+}
+
+START_TEST(a_model_has_weights_too)
+{
+    static const char *const names[] = {"gemm", "matmul"};
+    struct train *train = NULL;
+    choose_model(names[_i]);
+    ck_ms_ok(prepare(&train, err));
+    train_destroy(train);
+}
+END_TEST
+
+/* What its layers have and the network has not, and what lies there the other way round. */
+START_TEST(a_model_of_other_layers_is_refused)
+{
+    static const struct {
+        const char *name, *words;
+    } of[] = {
+        {"more", "weights-more.onnx: tensor more.weight is not in the network"},
+        {"shift", "weights-shift.onnx: tensor shift is not in the network"},
+        {"in-out-gemm", "weights-in-out-gemm.onnx: node y (Gemm) reads its weight fc.weight as "
+                        "(in, out), and a dense layer has (out, in)"},
+        {"in-out-matmul", "node h (MatMul) reads its weight fc.weight as (in, out)"},
+        {"in-out-twice", "node y (Gemm) reads its weight fc.weight as (in, out)"},
+    };
+    choose_model(of[_i].name);
+    ck_ms_fails(prepare(NULL, err), MS_E_INVALID, of[_i].words);
+}
+END_TEST
+
 START_TEST(a_missing_file_is_named)
 {
     struct ms_err err = {0, ""};
@@ -267,6 +302,8 @@ int main(void)
     tcase_add_test(tc, a_missing_parameter_is_named);
     tcase_add_test(tc, a_parameter_that_the_network_does_not_have_is_named);
     tcase_add_test(tc, a_wrong_shape_is_told_with_the_right_one);
+    tcase_add_loop_test(tc, a_model_has_weights_too, 0, 2);
+    tcase_add_loop_test(tc, a_model_of_other_layers_is_refused, 0, 5);
     tcase_add_test(tc, a_missing_file_is_named);
     tcase_add_test(tc, a_file_that_is_none_is_refused);
     suite_add_tcase(suite, tc);

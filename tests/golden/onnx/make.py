@@ -263,6 +263,18 @@ def main_traps():
     nan = numpy_helper.from_array(numpy.asarray(math.nan, numpy.float32))
     by_hand("clip-nan", [("Flatten", "x", "f", {}), ("Constant", "", "o", {"value": nan}), ("Clip", "f o", "e", {}), ("Gemm", "e a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
     by_hand("producer-long", [("Flatten", "x", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)}, producer="x" * 39 + "\u00e9")
+    fc = {"fc.weight": (1, 2), "fc.bias": (1,)}
+    gemm = ("Gemm", "x fc.weight fc.bias", "h", {"transB": 1})
+    more = [("Relu", "h", "r", {}), ("Gemm", "r more.weight", "y", {"transB": 1})]
+    turned = [("Transpose", "fc.weight", "t", {}), ("MatMul", "x t", "h", {}), ("Add", "h fc.bias", "y", {})]
+    two = (None, 2)
+    by_hand("weights-gemm", [gemm], fc, two, ["h"])
+    by_hand("weights-matmul", turned, fc, two)
+    by_hand("weights-more", [gemm, *more], {**fc, "more.weight": (1, 1)}, two)
+    by_hand("weights-shift", [("Gemm", "x fc.weight fc.bias", "h", {"transB": 1}), ("Add", "h shift", "y", {})], {**fc, "shift": (2,)}, two)
+    by_hand("weights-in-out-gemm", [("Gemm", "x fc.weight fc.bias", "y", {})], fc, two)
+    by_hand("weights-in-out-matmul", [("MatMul", "x fc.weight", "h", {}), ("Add", "h fc.bias", "y", {})], fc, two)
+    by_hand("weights-in-out-twice", [("Transpose", "fc.weight", "t", {}), ("Gemm", "x t fc.bias", "y", {"transB": 1})], fc, two)
     by_hand("channels-32", [("Conv", "x c.weight", "h", {}), ("GlobalAveragePool", "h", "p", {}), ("Flatten", "p", "s", {}), *head],
             {"c.weight": (4, 32, 3, 3), "b.weight": (4, 4), "b.bias": (4,)}, shape=(None, 32, 6, 5))
 
