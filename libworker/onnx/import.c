@@ -492,8 +492,9 @@ static int add_output(struct importer *m)
 static const struct {
     const char *name, *why;
 } unknown[] = {
-    {"ConvTranspose", "conv_transpose2d is not read from ONNX yet: write the network as a list"},
-    {"Softmax", "the loss has it: let the model end in what goes into it"},
+    {"Softmax",
+     "the loss has it: let the model end in what goes into it; inside of a model it is not "
+     "read from ONNX yet: write the network as a list"},
     {"LogSoftmax", "the loss has it: let the model end in what goes into it"},
     {"LayerNormalization", "layer_norm is not read from ONNX yet: write the network as a list"},
     {"InstanceNormalization",

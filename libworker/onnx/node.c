@@ -209,6 +209,62 @@ static int import_conv(struct importer *m, const MsOnnx__Node *node)
     return import_bind(m, node, 0, &made);
 }
 
+/* (size - 1) stride + reach - 2 padding + more. */
+static int64_t widened_size(const struct frame *f, int i, int64_t size, int64_t more)
+{
+    const int64_t reach = (f->kernel[i] - 1) * f->dilation[i] + 1;
+    const int64_t least = reach - 2 * f->padding[i] + more;
+    return size <= 0 || size > MS_IMAGE_SIDE_MAX ? SIZE_UNKNOWN : (size - 1) * f->stride[i] + least;
+}
+
+/* The weight is (in, out / groups, h, w). */
+static int import_conv_transpose(struct importer *m, const MsOnnx__Node *node)
+{
+    struct value weight;
+    struct value made;
+    struct frame frame;
+    int64_t groups = 1;
+    int64_t more[2];
+    int64_t out = 0;
+    char name[MS_NAME_MAX + 1];
+    int x = import_image(m, node, 0);
+    int rc = x < 0 ? x : import_param(m, node, 1, 4, &weight);
+    rc = rc < 0 ? rc : attribute_int(m, node, "group", 1, &groups);
+    rc = rc < 0 ? rc : attribute_ints(m, node, "output_padding", 2, 0, more);
+    if (rc == MS_OK && attribute_find(node, "output_shape") != NULL) {
+        rc = import_fail(m, "it has an output_shape; export it with the numbers of its padding");
+    }
+    if (rc == MS_OK && (groups < 1 || __builtin_mul_overflow(weight.dim[1], groups, &out))) {
+        rc = import_fail(m, "it has %lld groups", (long long)groups);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
+    rc = read_frame(m, node, &frame);
+    struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
+    rc = rc < 0 ? rc : read_bias(m, node, 2, out, &parts[1].name);
+    if (rc < 0) {
+        return rc;
+    }
+    json_t *keys = conv_keys(&frame, out, groups, parts[1].name != NULL);
+    rc = keys != NULL && json_object_set_new(keys, "output_padding", pair(more)) == 0
+             ? name_parts(m, parts, 2, 0, keys, name)
+             : import_fail_memory(m);
+    if (rc < 0) {
+        json_decref(keys);
+        return rc;
+    }
+    rc = import_layer(m, "conv_transpose2d", name, keys, x, &made);
+    if (rc < 0) {
+        return rc;
+    }
+    made.dim[1] = out;
+    made.dim[2] = widened_size(&frame, 0, made.dim[2], more[0]);
+    made.dim[3] = widened_size(&frame, 1, made.dim[3], more[1]);
+    return import_bind(m, node, 0, &made);
+}
+
 /* may_have_bias: a following Add may be it. */
 static int bind_dense(struct importer *m, const MsOnnx__Node *node, int x,
                       const struct value *weight, const char *bias, int may_have_bias)
@@ -335,7 +391,12 @@ static int import_batch_norm(struct importer *m, const MsOnnx__Node *node)
     double epsilon = 0;
     double momentum = 0;
     char name[MS_NAME_MAX + 1];
-    int x = import_image(m, node, 0);
+    int x = import_input(m, node, 0);
+    if (x >= 0 && import_value(m, x)->kind == VALUE_LAYER && import_value(m, x)->n_dims == 2) {
+        return import_fail(m, "it is of rows (BatchNorm1d), and batch_norm is of images: norm them "
+                              "before they are flattened, or without statistics of the batch");
+    }
+    x = x < NO_VALUE ? x : import_image(m, node, 0);
     int rc = x < 0 ? x : attribute_real(m, node, "epsilon", 1e-5, &epsilon);
     rc = rc < 0 ? rc : attribute_real(m, node, "momentum", 0.9, &momentum);
     for (size_t i = 0; i < 4 && rc == MS_OK; i++) {
@@ -571,15 +632,10 @@ static int import_identity(struct importer *m, const MsOnnx__Node *node)
 }
 
 const struct node_op layer_ops[] = {
-    {"Conv", 2, import_conv, 0},
-    {"Gemm", 2, import_gemm, 0},
-    {"MatMul", 2, import_matmul, 0},
-    {"Transpose", 1, import_transpose, 0},
-    {"BatchNormalization", 5, import_batch_norm, 0},
-    {"MaxPool", 1, import_pool, 0},
-    {"AveragePool", 1, import_pool, 0},
-    {"Concat", 1, import_concat, 0},
-    {"Dropout", 1, import_dropout, 0},
-    {"Identity", 1, import_identity, 0},
-    {NULL, 0, NULL, 0},
+    {"Conv", 2, import_conv, 0},           {"ConvTranspose", 2, import_conv_transpose, 0},
+    {"Gemm", 2, import_gemm, 0},           {"MatMul", 2, import_matmul, 0},
+    {"Transpose", 1, import_transpose, 0}, {"BatchNormalization", 5, import_batch_norm, 0},
+    {"MaxPool", 1, import_pool, 0},        {"AveragePool", 1, import_pool, 0},
+    {"Concat", 1, import_concat, 0},       {"Dropout", 1, import_dropout, 0},
+    {"Identity", 1, import_identity, 0},   {NULL, 0, NULL, 0},
 };

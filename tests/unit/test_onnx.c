@@ -113,6 +113,7 @@ static const char *const models[] = {
     "rows-dynamo",           "rows-dynamo-optimized",   "dense-torchscript",
     "functional-dynamo",     "called-input-dynamo",     "called-input-torchscript",
     "called-relu1-dynamo",   "constants-dynamo",        "relu6-dynamo-optimized",
+    "upwards-torchscript",   "upwards-dynamo",
 };
 
 START_TEST(a_model_makes_of_a_batch_what_pytorch_makes)
@@ -256,14 +257,14 @@ static const struct {
     {"gated-torchscript.onnx",
      "gated-torchscript.onnx: node /Mul (Mul, opset 17): its inputs have two shapes: channels "
      "cannot be scaled, as squeeze-and-excitation does, yet"},
-    {"upwards-torchscript.onnx",
-     "node /up/ConvTranspose (ConvTranspose, opset 17): conv_transpose2d is not read from ONNX "
-     "yet: write the network as a list"},
     {"net-torchscript-folded.onnx",
      "(Conv, opset 17): the exporter has put a batch norm into this convolution, so that it can no "
      "longer be trained: export with optimize=False"},
     {"net-dynamo-optimized.onnx",
      "(Conv, opset 18): the exporter has put a batch norm into this convolution"},
+    {"upwards-dynamo-optimized.onnx",
+     "(ConvTranspose, opset 18): the exporter has put a batch norm into this layer"},
+    {"norm-of-rows-dynamo.onnx", "it is of rows (BatchNorm1d), and batch_norm is of images"},
     {"norm-of-rows-dynamo-optimized.onnx",
      "(Gemm, opset 18): the exporter has put a batch norm into this layer"},
     {"clip-0-20-torchscript.onnx", "what it makes is none of the functions that layers have"},
@@ -471,6 +472,10 @@ static const struct {
     {{"Gemm", "w", 17, {2, 4}, NULL, 32, 0}, "the graph has 0 outputs"},
     {{"Softmax", "w", 17, {2, 4}, NULL, 32, 1},
      "node y (Softmax, opset 17): the loss has it: let the model end in what goes into it"},
+    {{"LayerNormalization", "w", 17, {2, 4}, NULL, 32, 1},
+     "layer_norm is not read from ONNX yet: write the network as a list"},
+    {{"InstanceNormalization", "w", 17, {2, 4}, NULL, 32, 1},
+     "instance_norm and group_norm are not read from ONNX yet"},
     {{"Einsum", "w", 17, {2, 4}, NULL, 32, 1}, "this op is not known; docs/networks.md lists"},
     {{"Mul", "w", 17, {2, 4}, NULL, 32, 1}, "it calculates with a tensor (w) that is no number"},
     {{"Conv", "w", 17, {2, 4}, NULL, 32, 1}, "it reads images (n, channels, height, width)"},

@@ -112,12 +112,17 @@ class Gated(nn.Module):
 
 
 class Upwards(nn.Module):
+    """Transposed convolutions, of each number that they have."""
+
     def __init__(self):
         super().__init__()
-        self.up = nn.ConvTranspose2d(3, 2, 2, stride=2)
+        self.up = nn.ConvTranspose2d(4, 6, (3, 2), stride=(2, 3), padding=(1, 0), output_padding=(1, 2), groups=2)
+        self.norm = nn.BatchNorm2d(6)
+        self.wide = nn.ConvTranspose2d(6, 2, 3, dilation=2, bias=False)
+        self.fc = nn.Linear(2 * 12 * 20, 3)
 
     def forward(self, x):
-        return torch.flatten(self.up(x), 1)
+        return self.fc(torch.flatten(self.wide(f.relu(self.norm(self.up(x)))), 1))
 
 
 class Of(nn.Module):
@@ -221,6 +226,7 @@ def main_traps():
     torch.manual_seed(7)
     norm = Of(lambda s, x: s.last(f.relu(s.norm(s.first(torch.flatten(x, 1))))), first=nn.Linear(90, 5), norm=nn.BatchNorm1d(5), last=nn.Linear(5, 4))
     keep("norm-of-rows-dynamo-optimized", norm, images, "dynamo", opset=18, optimize=True)
+    keep("norm-of-rows-dynamo", norm, images, "dynamo", True, opset=18)
     conv = lambda out=3: nn.Conv2d(3, out, 3, padding=1)
     keep("called-input-dynamo", randomized(Of(lambda s, x: s.fc(pooled(f.relu(x + s.input(x)))), input=conv(), fc=nn.Linear(3, 4)), 8), images, "dynamo", opset=18)
     keep("called-input-torchscript", randomized(Of(lambda s, x: s.fc(pooled(torch.cat([s.input(x), s.other(x), x], 1))), input=conv(), other=conv(2), fc=nn.Linear(8, 4)), 9),
@@ -302,7 +308,10 @@ def main():
     keep("dense-torchscript", randomized(Dense(), 3), (3, 1, 7, 7), "torchscript", True)
     keep("functional-dynamo", randomized(Functional(), 4), (3, 2, 8, 8), "dynamo", opset=18)
     keep("gated-torchscript", randomized(Gated(), 5), (3, 3, 8, 8), "torchscript")
-    keep("upwards-torchscript", randomized(Upwards(), 6), (3, 3, 4, 4), "torchscript")
+    upwards = randomized(Upwards(), 6)
+    keep("upwards-torchscript", upwards, (3, 4, 4, 5), "torchscript")
+    keep("upwards-dynamo", upwards, (3, 4, 4, 5), "dynamo", True, opset=18)
+    keep("upwards-dynamo-optimized", upwards, (3, 4, 4, 5), "dynamo", opset=18, optimize=True)
     main_traps()
     with open(os.path.join(here, "logits.json"), "w") as file:
         json.dump(logits, file, indent=1)
