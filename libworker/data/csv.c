@@ -301,6 +301,13 @@ static int csv_read(struct data_source *source, int64_t row, struct data_record 
     return rc;
 }
 
+static void csv_name(const struct data_source *source, int64_t row, char *buf, size_t size)
+{
+    const struct csv *set = (const struct csv *)source;
+    const struct place place = {set, 0, set->at[row]};
+    snprintf(buf, size, "%.200s:%lld", set->path, (long long)line_of(&place));
+}
+
 /* ---- columns ---- */
 
 /* By its name, or its number from 0 on, or from the end: -1 is the last one. */
@@ -647,8 +654,10 @@ int csv_open(const struct data_spec *spec, const char *path, struct data_source 
         return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory", path);
     }
     set->fd = -1;
-    set->base = (struct data_source){
-        .info = {.height = 1, .width = 1, .dtype = MS_F32}, .read = csv_read, .close = csv_close};
+    set->base = (struct data_source){.info = {.height = 1, .width = 1, .dtype = MS_F32},
+                                     .read = csv_read,
+                                     .name = csv_name,
+                                     .close = csv_close};
     int rc = make(set, spec, path, err);
     if (rc < 0) {
         csv_close(&set->base);

@@ -172,6 +172,10 @@ struct data_record {
  * label out of range: MS_E_INVALID with file and record; a file that became shorter: MS_E_IO. */
 int data_read(struct data_source *source, int64_t row, struct data_record *ret, struct ms_err *err);
 
+/* Where the targets of a record stand, for errors: "t.csv:7", "y.npy: row 5". Not while a loader
+ * reads, but by its own thread. */
+void data_name_record(const struct data_source *source, int64_t row, char *buf, size_t size);
+
 /* Of a source with is_decoded: one that reads beside others, and beside data_read, each in one
  * thread at a time. What it returns is its own until its next read. Lives no longer than the
  * source. */
@@ -277,7 +281,8 @@ struct loader_config {
     int drop_remainder; /* a last step that is short is left out */
     int rank, world;
     int shuffle;
-    int evaluation; /* order of the file, every row once, last batch short, one epoch */
+    int has_probabilities; /* float targets are from 0 to 1, or its batch is an error */
+    int evaluation;        /* order of the file, every row once, last batch short, one epoch */
     uint64_t seed;
     int64_t epochs;      /* training */
     int64_t first_epoch; /* 0-based; with first_step: where to begin (recovery) */

@@ -63,6 +63,23 @@ struct loader {
 
 /* ---- the thread ---- */
 
+/* Beyond them the loss has no least value. */
+static int check_probabilities(const struct loader *l, const float *targets, int64_t row,
+                               struct ms_err *err)
+{
+    for (int64_t i = 0; i < l->data.target_width; i++) {
+        if (!(targets[i] >= 0 && targets[i] <= 1)) {
+            char name[MS_PATH_MAX];
+            data_name_record(l->cfg.source, row, name, sizeof(name));
+            return ms_fail(err, MS_E_INVALID,
+                           "%.240s: target %g is no probability, and loss: binary_cross_entropy "
+                           "wants 0 to 1; scale the targets, or use mse",
+                           name, (double)targets[i]);
+        }
+    }
+    return MS_OK;
+}
+
 static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row, int64_t epoch,
                     int thread, struct ms_err *err)
 {
@@ -70,6 +87,9 @@ static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row,
     struct data_record record;
     int rc = l->readers != NULL ? data_reader_read(l->readers[thread], row, &record, err)
                                 : data_read(l->cfg.source, row, &record, err);
+    if (rc == MS_OK && l->cfg.has_probabilities && record.targets != NULL) {
+        rc = check_probabilities(l, record.targets, row, err);
+    }
     if (rc < 0) {
         return rc;
     }

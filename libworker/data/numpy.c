@@ -124,6 +124,12 @@ static int numpy_read(struct data_source *source, int64_t row, struct data_recor
                : MS_OK;
 }
 
+static void numpy_name(const struct data_source *source, int64_t row, char *buf, size_t size)
+{
+    const struct numpy *set = (const struct numpy *)source;
+    snprintf(buf, size, "%.200s: row %lld", set->targets.name, (long long)row);
+}
+
 static int numpy_verify(struct data_source *source, struct ms_err *err)
 {
     struct numpy *set = (struct numpy *)source;
@@ -457,6 +463,7 @@ int numpy_open(const struct data_spec *spec, const char *path, struct data_sourc
         return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory", path);
     }
     set->base = (struct data_source){.read = numpy_read,
+                                     .name = numpy_name,
                                      .verify = numpy_verify,
                                      .identify = numpy_identify,
                                      .in_memory = numpy_in_memory,

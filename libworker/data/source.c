@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -193,6 +194,15 @@ int data_read(struct data_source *source, int64_t row, struct data_record *ret, 
                        (long long)source->info.rows);
     }
     return source->read(source, row, ret, err);
+}
+
+void data_name_record(const struct data_source *source, int64_t row, char *buf, size_t size)
+{
+    if (source->name != NULL) {
+        source->name(source, row, buf, size);
+    } else {
+        snprintf(buf, size, "record %lld of the data set", (long long)row);
+    }
 }
 
 int data_reader_create(struct data_source *source, struct data_reader **ret, struct ms_err *err)

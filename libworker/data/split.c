@@ -30,6 +30,12 @@ static int split_read(struct data_source *source, int64_t row, struct data_recor
     return data_read(split->whole, split->rows[row], ret, err);
 }
 
+static void split_name(const struct data_source *source, int64_t row, char *buf, size_t size)
+{
+    const struct split *split = (const struct split *)source;
+    data_name_record(split->whole, split->rows[row], buf, size);
+}
+
 static int split_verify(struct data_source *source, struct ms_err *err)
 {
     return data_verify(((struct split *)source)->whole, err);
@@ -149,6 +155,7 @@ int split_open(const struct data_spec *spec, const char *path, struct data_sourc
     }
     split->base = (struct data_source){.info = whole->info,
                                        .read = split_read,
+                                       .name = split_name,
                                        .verify = split_verify,
                                        .identify = split_identify,
                                        .reader_create = split_reader_create,

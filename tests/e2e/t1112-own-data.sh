@@ -53,6 +53,10 @@ last_loss() { tail -n 2 "$T/numbers/metrics.jsonl" | python3 -c 'import json, sy
 ok "are learned" python3 -c "import sys; sys.exit(not $(last_loss) < 1e-4)"
 ok "not with classes" says "wants classes" "$MSCTL" run --run-dir "$T/bad4" --set loss=softmax_cross_entropy "$T/numbers.yaml"
 
+ok "no probabilities" says "/y.npy: row " "$MSCTL" run --run-dir "$T/bad12" --set loss=binary_cross_entropy "$T/numbers.yaml"
+ok "and what is given twice and differs" says "has 2 numbers a row as targets, and the job says 1 (dataset.target_width)" \
+    "$MSCTL" run --run-dir "$T/bad13" --set dataset.target_width=1 "$T/numbers.yaml"
+
 # ---- tables
 python3 - "$T" <<'PY'
 import random, sys
@@ -72,6 +76,8 @@ printf '%s\n' 'network: [flatten: {}, dense: {out: classes}]' \
     'optimizer: {kind: momentum, learning_rate: 0.2}' "evaluate: {dataset: {kind: csv, path: $T}, every_epochs: 20}" >"$T/table.yaml"
 ok "a table with words as classes" run table -n 2 "$T/table.yaml"
 ok "is learned, and a part without one of them recognised" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/table.out"
+ok "not on other columns" says "evaluate.dataset.columns: [width, weight], and the network is trained on [length, width]" \
+    "$MSCTL" run --run-dir "$T/bad14" --set 'evaluate.dataset.columns=[width, weight]' "$T/table.yaml"
 ok "a number of it" run weight --set dataset.target=weight --set evaluate=null --set 'network=[flatten: {}, dense: {out: 1}]' "$T/table.yaml"
 ok "a file that is split" run split -n 2 --set dataset.path="$T/train.csv" --set evaluate.dataset.path="$T/train.csv" \
     --set dataset.split.test=0.2 "$T/table.yaml"

@@ -43,6 +43,11 @@ static int mark(const struct data_spec *spec, int *marks, struct data_identity *
         const float value = *(const float *)record.values;
         ck_assert_float_gt(value, last);
         ck_assert_int_eq(record.label, (int)value % 5);
+        char name[64];
+        char where[512];
+        snprintf(name, sizeof(name), "/y.npy: row %d", (int)value);
+        data_name_record(source, i, where, sizeof(where));
+        ck_assert_ptr_nonnull(strstr(where, name)); /* of the whole */
         marks[(int)value]++;
         last = value;
     }

@@ -330,16 +330,34 @@ START_TEST(an_abort_may_come_from_another_thread_at_any_moment)
 }
 END_TEST
 
+/* A table of two features and a target from 0 to 1, but of the last row, as `key={kind: csv, ...}`.
+ */
+static const char *table_of(const char *key, const char *name, double last, char set[512])
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < 160; i++) {
+        fprintf(file, "%g,%g,%g\n", i % 7 / 7.0, i % 5 / 5.0, i == 159 ? last : i % 3 / 2.0);
+    }
+    ck_assert_int_eq(fclose(file), 0);
+    snprintf(set, 512, "%s={kind: csv, path: %s, header: false, target_kind: number}", key, path);
+    return set;
+}
+
 /* With each loss the next training has another end, and a delta that none reaches is half of mse's
  * rate. */
 START_TEST(a_loss_decides_what_is_learned)
 {
-    static const char *const sets[][3] = {
+    char table[512];
+    const char *const sets[][3] = {
         {"loss=mse", "optimizer.learning_rate=0.01"},
         {"loss=huber", "optimizer.learning_rate=0.02", "huber_delta=1000000"},
         {"loss=huber", "optimizer.learning_rate=0.02", "huber_delta=1"},
         {"loss=l1", "optimizer.learning_rate=0.01"},
-        {"loss=binary_cross_entropy", "optimizer.learning_rate=0.01"}};
+        {"loss=binary_cross_entropy", "optimizer.learning_rate=0.01",
+         table_of("dataset", "t.csv", 1, table)}};
     char digests[MS_ARRAY_SIZE(sets)][MS_SHA256_HEX];
     for (size_t i = 0; i < MS_ARRAY_SIZE(sets); i++) {
         struct seen seen = {.train = NULL};
@@ -359,13 +377,16 @@ END_TEST
 /* A distance has none, and a logit the side that it is on. */
 START_TEST(accuracy_is_of_what_is_right_or_wrong)
 {
-    static const char *const sets[] = {"evaluate={dataset: {kind: nonlinear, samples: 50}}",
-                                       "loss=binary_cross_entropy"};
-    for (size_t n = 1; n <= 2; n++) {
+    char train[512];
+    char test[512];
+    const char *const sets[] = {table_of("dataset", "t.csv", 1, train),
+                                table_of("evaluate.dataset", "e.csv", 1, test),
+                                "loss=binary_cross_entropy"};
+    for (size_t n = 2; n <= 3; n++) {
         struct seen seen = {.train = NULL};
         train_case_job(&job, sets, n);
         ck_ms_ok(run(&seen, "", err));
-        ck_assert(n == 1 ? isnan(result.accuracy) : result.accuracy >= 0 && result.accuracy <= 1);
+        ck_assert(n == 2 ? isnan(result.accuracy) : result.accuracy >= 0 && result.accuracy <= 1);
     }
 }
 END_TEST
@@ -382,6 +403,37 @@ START_TEST(names_of_a_checkpoint_s_slots_are_no_parameter_s)
     train_case_job(&job, sets, 3);
     ck_ms_fails(run(&seen, dir, err), MS_E_INVALID,
                 "its parameter moments.fc.weight is called as the moments of fc.weight");
+}
+END_TEST
+
+START_TEST(a_target_that_is_no_probability_is_named)
+{
+    static const struct {
+        double train, test;
+        const char *words;
+    } lasts[] = {
+        {1.5, 1,
+         "/t.csv:160: target 1.5 is no probability, and loss: binary_cross_entropy wants 0 "
+         "to 1; scale the targets, or use mse"},
+        {-0.5, 1, "/t.csv:160: target -0.5 is no probability"},
+        {1, 2, "/e.csv:160: target 2 is no probability"},
+        {1, 0, NULL},
+    };
+    char train[512];
+    char test[512];
+    const char *const sets[] = {table_of("dataset", "t.csv", lasts[_i].train, train),
+                                table_of("evaluate.dataset", "e.csv", lasts[_i].test, test),
+                                "loss=binary_cross_entropy"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 3);
+    if (lasts[_i].words == NULL) {
+        ck_ms_ok(run(&seen, "", err));
+    } else {
+        ck_ms_fails(run(&seen, "", err), MS_E_INVALID, lasts[_i].words);
+    }
+    train_case_job(&job, sets, 2); /* to others they are numbers */
+    seen = (struct seen){.train = NULL};
+    ck_ms_ok(run(&seen, "", err));
 }
 END_TEST
 
@@ -679,6 +731,7 @@ int main(void)
     tcase_add_test(tc, a_loss_decides_what_is_learned);
     tcase_add_test(tc, accuracy_is_of_what_is_right_or_wrong);
     tcase_add_test(tc, names_of_a_checkpoint_s_slots_are_no_parameter_s);
+    tcase_add_loop_test(tc, a_target_that_is_no_probability_is_named, 0, 4);
     tcase_add_test(tc, evaluation_comes_when_it_is_due);
     tcase_add_test(tc, what_was_trained_is_evaluated_at_the_end_wherever_that_is);
     tcase_add_test(tc, an_evaluation_before_the_moving_statistics_have_settled_says_so);
