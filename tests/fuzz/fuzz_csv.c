@@ -35,6 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct data_spec spec = {.kind = DATA_CSV, .has_header = size % 2 == 0};
     struct data_source *source = NULL;
     struct ms_err err = {0, ""};
+    spec.shape.classes = size % 3 == 1 ? 2 : 0; /* held against the rows */
+    spec.shape.target_width = size % 3 == 2;
     if (size > INPUT_MAX) {
         return 0;
     }
