@@ -169,6 +169,13 @@ int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_d
                                : "");
     }
     const char *name = value->tensor->name;
+    const char *own = m->file->model->graph->initializer[value->tensor->index]->name;
+    if (strncmp(own, "val_", 4) == 0 || strncmp(own, "lifted_tensor_", 14) == 0) {
+        return import_fail(m,
+                           "%.80s is a constant that the exporter made, and would be trained; give "
+                           "the module a parameter, or export it with optimize=False",
+                           name);
+    }
     if (value->n_dims != n_dims) {
         return import_fail(m, "%.80s has %d dimensions, and %d are known", name, value->n_dims,
                            n_dims);
@@ -496,9 +503,6 @@ static const struct {
      "the loss has it: let the model end in what goes into it; inside of a model it is not "
      "read from ONNX yet: write the network as a list"},
     {"LogSoftmax", "the loss has it: let the model end in what goes into it"},
-    {"LayerNormalization", "layer_norm is not read from ONNX yet: write the network as a list"},
-    {"InstanceNormalization",
-     "instance_norm and group_norm are not read from ONNX yet: write the network as a list"},
     {"GroupNormalization", "group_norm is not read from ONNX yet: write the network as a list"},
     {"Softplus", "there is no layer softplus or mish yet"},
     {"Mish", "there is no layer mish yet"},
@@ -520,7 +524,7 @@ static const struct {
 
 const struct node_op *import_op(const char *name)
 {
-    const struct node_op *const tables[] = {layer_ops, shape_ops, function_ops};
+    const struct node_op *const tables[] = {layer_ops, norm_ops, shape_ops, function_ops};
     for (size_t t = 0; t < MS_ARRAY_SIZE(tables); t++) {
         for (const struct node_op *op = tables[t]; op->name != NULL; op++) {
             if (strcmp(op->name, name) == 0) {

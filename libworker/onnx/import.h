@@ -101,7 +101,7 @@ struct node_op {
     int (*import)(struct importer *m, const MsOnnx__Node *node);
     int arg; /* enum fn of those that are functions */
 };
-extern const struct node_op layer_ops[], shape_ops[], function_ops[]; /* name NULL ends */
+extern const struct node_op layer_ops[], norm_ops[], shape_ops[], function_ops[]; /* NULL ends */
 
 /* ---- import.c ---- */
 
@@ -147,6 +147,20 @@ double import_real(float f);
 
 /* ---- node.c ---- */
 
+/* A part of a layer, as PyTorch's modules and the layers here call it. */
+struct part {
+    const char *theirs, *ours;
+    const char *name; /* that the file gives it; NULL: the layer is without it */
+};
+
+/* The layer's name, and `parameters` where theirs do not follow from it; that of the data is no
+ * layer's. The first part has a name. is_norm: the word torch says all of them. */
+int import_name_parts(struct importer *m, const struct part *parts, int n, int is_norm,
+                      json_t *keys, char ret[MS_NAME_MAX + 1]);
+/* Input i as a bias of so many values that is trained, or NULL: zeros that the exporter made are
+ * none. */
+int import_bias(struct importer *m, const MsOnnx__Node *node, size_t i, int64_t size,
+                const char **ret_name);
 /* A bias for a dense layer that has none yet: its keys, and the parameter's name. */
 int import_name_bias(struct importer *m, json_t *keys, const char *bias);
 

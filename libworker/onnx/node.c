@@ -1,4 +1,4 @@
-/* node.c - ops that are layers: convolutions, dense layers, norms, pools, rows, dropout */
+/* node.c - ops that are layers: convolutions, dense layers, pools, rows, dropout */
 #include "libworker/onnx/import.h"
 
 #include "proto/grow.h"
@@ -28,16 +28,7 @@ static void stem_of(const char *name, const char *part, char ret[MS_NAME_MAX + 1
     }
 }
 
-/* A part of a layer, as PyTorch's modules and the layers here call it. */
-struct part {
-    const char *theirs, *ours;
-    const char *name; /* that the file gives it; NULL: the layer is without it */
-};
-
-/* The layer's name, and `parameters` where theirs do not follow from it; that of the data is no
- * layer's. is_norm: the word torch
- * says all four. */
-static int name_parts(struct importer *m, const struct part *parts, int n, int is_norm,
+int import_name_parts(struct importer *m, const struct part *parts, int n, int is_norm,
                       json_t *keys, char ret[MS_NAME_MAX + 1])
 {
     char stem[MS_NAME_MAX + 1];
@@ -137,9 +128,8 @@ static int read_frame(struct importer *m, const MsOnnx__Node *node, struct frame
 
 /* ---- convolutions and dense layers ---- */
 
-/* A bias that is trained, or none: zeros that the exporter made are none. */
-static int read_bias(struct importer *m, const MsOnnx__Node *node, size_t i, int64_t size,
-                     const char **ret_name)
+int import_bias(struct importer *m, const MsOnnx__Node *node, size_t i, int64_t size,
+                const char **ret_name)
 {
     struct value bias;
     int index = import_input(m, node, i);
@@ -186,7 +176,7 @@ static int import_conv(struct importer *m, const MsOnnx__Node *node)
     memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
     rc = read_frame(m, node, &frame);
     struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
-    rc = rc < 0 ? rc : read_bias(m, node, 2, weight.dim[0], &parts[1].name);
+    rc = rc < 0 ? rc : import_bias(m, node, 2, weight.dim[0], &parts[1].name);
     if (rc < 0) {
         return rc;
     }
@@ -194,7 +184,7 @@ static int import_conv(struct importer *m, const MsOnnx__Node *node)
     if (keys == NULL) {
         return import_fail_memory(m);
     }
-    rc = name_parts(m, parts, 2, 0, keys, name);
+    rc = import_name_parts(m, parts, 2, 0, keys, name);
     if (rc < 0) {
         json_decref(keys);
         return rc;
@@ -243,13 +233,13 @@ static int import_conv_transpose(struct importer *m, const MsOnnx__Node *node)
     memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
     rc = read_frame(m, node, &frame);
     struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
-    rc = rc < 0 ? rc : read_bias(m, node, 2, out, &parts[1].name);
+    rc = rc < 0 ? rc : import_bias(m, node, 2, out, &parts[1].name);
     if (rc < 0) {
         return rc;
     }
     json_t *keys = conv_keys(&frame, out, groups, parts[1].name != NULL);
     rc = keys != NULL && json_object_set_new(keys, "output_padding", pair(more)) == 0
-             ? name_parts(m, parts, 2, 0, keys, name)
+             ? import_name_parts(m, parts, 2, 0, keys, name)
              : import_fail_memory(m);
     if (rc < 0) {
         json_decref(keys);
@@ -275,7 +265,7 @@ static int bind_dense(struct importer *m, const MsOnnx__Node *node, int x,
                                  {"bias", "bias", bias}};
     json_t *keys = json_pack("{s:I, s:s}", "out", (json_int_t)weight->dim[0], "bias",
                              bias != NULL ? "fan_in" : "none");
-    int rc = keys == NULL ? import_fail_memory(m) : name_parts(m, parts, 2, 0, keys, name);
+    int rc = keys == NULL ? import_fail_memory(m) : import_name_parts(m, parts, 2, 0, keys, name);
     if (rc < 0) {
         json_decref(keys);
         return rc;
@@ -341,7 +331,7 @@ static int import_gemm(struct importer *m, const MsOnnx__Node *node)
                                ? ": export it with do_constant_folding=False"
                                : "");
     }
-    rc = read_bias(m, node, 2, weight.dim[0], &bias);
+    rc = import_bias(m, node, 2, weight.dim[0], &bias);
     return rc < 0 ? rc : bind_dense(m, node, x, &weight, bias, 0);
 }
 
@@ -377,43 +367,6 @@ static int import_transpose(struct importer *m, const MsOnnx__Node *node)
     }
     value.is_transposed = 1;
     return import_bind(m, node, 0, &value);
-}
-
-/* ---- batch norm ---- */
-
-static int import_batch_norm(struct importer *m, const MsOnnx__Node *node)
-{
-    static const char *const theirs[] = {"weight", "bias", "running_mean", "running_var"};
-    static const char *const ours[] = {"gamma", "beta", "moving_mean", "moving_variance"};
-    struct part parts[4];
-    struct value param;
-    struct value made;
-    double epsilon = 0;
-    double momentum = 0;
-    char name[MS_NAME_MAX + 1];
-    int x = import_input(m, node, 0);
-    if (x >= 0 && import_value(m, x)->kind == VALUE_LAYER && import_value(m, x)->n_dims == 2) {
-        return import_fail(m, "it is of rows (BatchNorm1d), and batch_norm is of images: norm them "
-                              "before they are flattened, or without statistics of the batch");
-    }
-    x = x < NO_VALUE ? x : import_image(m, node, 0);
-    int rc = x < 0 ? x : attribute_real(m, node, "epsilon", 1e-5, &epsilon);
-    rc = rc < 0 ? rc : attribute_real(m, node, "momentum", 0.9, &momentum);
-    for (size_t i = 0; i < 4 && rc == MS_OK; i++) {
-        rc = import_param(m, node, i + 1, 1, &param);
-        parts[i] = (struct part){theirs[i], ours[i], rc < 0 ? NULL : param.tensor->name};
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    json_t *keys = json_pack("{s:f, s:f}", "epsilon", epsilon, "momentum", momentum);
-    rc = keys == NULL ? import_fail_memory(m) : name_parts(m, parts, 4, 1, keys, name);
-    if (rc < 0) {
-        json_decref(keys);
-        return rc;
-    }
-    rc = import_layer(m, "batch_norm", name, keys, x, &made);
-    return rc < 0 ? rc : import_bind(m, node, 0, &made);
 }
 
 /* ---- pools ---- */
@@ -632,10 +585,15 @@ static int import_identity(struct importer *m, const MsOnnx__Node *node)
 }
 
 const struct node_op layer_ops[] = {
-    {"Conv", 2, import_conv, 0},           {"ConvTranspose", 2, import_conv_transpose, 0},
-    {"Gemm", 2, import_gemm, 0},           {"MatMul", 2, import_matmul, 0},
-    {"Transpose", 1, import_transpose, 0}, {"BatchNormalization", 5, import_batch_norm, 0},
-    {"MaxPool", 1, import_pool, 0},        {"AveragePool", 1, import_pool, 0},
-    {"Concat", 1, import_concat, 0},       {"Dropout", 1, import_dropout, 0},
-    {"Identity", 1, import_identity, 0},   {NULL, 0, NULL, 0},
+    {"Conv", 2, import_conv, 0},
+    {"ConvTranspose", 2, import_conv_transpose, 0},
+    {"Gemm", 2, import_gemm, 0},
+    {"MatMul", 2, import_matmul, 0},
+    {"Transpose", 1, import_transpose, 0},
+    {"MaxPool", 1, import_pool, 0},
+    {"AveragePool", 1, import_pool, 0},
+    {"Concat", 1, import_concat, 0},
+    {"Dropout", 1, import_dropout, 0},
+    {"Identity", 1, import_identity, 0},
+    {NULL, 0, NULL, 0},
 };

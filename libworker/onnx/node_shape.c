@@ -35,6 +35,12 @@ static int import_constant(struct importer *m, const MsOnnx__Node *node)
         value.real = import_real(at->f);
         return import_bind(m, node, 0, &value);
     }
+    if (at != NULL && strcmp(at->name, "value_floats") == 0 && at->n_floats == 1) {
+        value.n_dims = 1;
+        value.dim[0] = 1;
+        value.real = import_real(at->floats[0]);
+        return import_bind(m, node, 0, &value);
+    }
     if (at != NULL && strcmp(at->name, "value_int") == 0) {
         return bind_ints(m, node, &at->i, 1, 1);
     }

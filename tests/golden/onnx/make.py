@@ -227,6 +227,13 @@ def main_traps():
     norm = Of(lambda s, x: s.last(f.relu(s.norm(s.first(torch.flatten(x, 1))))), first=nn.Linear(90, 5), norm=nn.BatchNorm1d(5), last=nn.Linear(5, 4))
     keep("norm-of-rows-dynamo-optimized", norm, images, "dynamo", opset=18, optimize=True)
     keep("norm-of-rows-dynamo", norm, images, "dynamo", True, opset=18)
+    norms = lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.InstanceNorm2d(4, affine=True), nn.LayerNorm([4, 6, 5], eps=1e-3), nn.InstanceNorm2d(4), nn.Flatten(),
+                                  nn.LayerNorm(120), nn.Linear(120, 4), nn.LayerNorm(4, elementwise_affine=False))
+    keep("norms-torchscript", randomized(norms(), 13), images, "torchscript")
+    keep("norms-dynamo", randomized(norms(), 14), images, "dynamo", opset=18)
+    keep("norms-dynamo-optimized", randomized(norms(), 14), images, "dynamo", opset=18, optimize=True)
+    keep("norm-of-width-torchscript", nn.Sequential(nn.LayerNorm(5), nn.Flatten(), nn.Linear(90, 4)), images, "torchscript")
+    keep("norm-half-dynamo", Of(lambda s, x: s.fc(pooled(f.instance_norm(x, weight=torch.full((3,), 0.5), bias=torch.zeros(3)))), fc=nn.Linear(3, 4)), images, "dynamo", opset=18)
     conv = lambda out=3: nn.Conv2d(3, out, 3, padding=1)
     keep("called-input-dynamo", randomized(Of(lambda s, x: s.fc(pooled(f.relu(x + s.input(x)))), input=conv(), fc=nn.Linear(3, 4)), 8), images, "dynamo", opset=18)
     keep("called-input-torchscript", randomized(Of(lambda s, x: s.fc(pooled(torch.cat([s.input(x), s.other(x), x], 1))), input=conv(), other=conv(2), fc=nn.Linear(8, 4)), 9),
