@@ -69,7 +69,7 @@ static int walk_input(struct walk *w, const MsOnnx__Node *node, size_t i)
 {
     int is_flipped = 0;
     const struct onnx_tensor *tensor = find(w, node->input[i], &is_flipped);
-    if (tensor == NULL || strcmp(tensor->type, "FLOAT") != 0) {
+    if (tensor == NULL || tensor->n_dims == 0 || strcmp(tensor->type, "FLOAT") != 0) {
         return MS_OK;
     }
     if (strcmp(node->op_type, "Add") == 0 && (tensor->n_dims != 1 || tensor->dim[0] == 1)) {

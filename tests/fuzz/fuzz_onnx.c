@@ -28,6 +28,14 @@ static void read_weights(const struct onnx_file *file, const struct graph *graph
     }
 }
 
+/* What its layers have as parameters is the network's; a weight the other way round is none's. */
+static int check_parameter(void *arg, const struct onnx_tensor *tensor, struct ms_err *err)
+{
+    (void)err;
+    FUZZ_CHECK(arg == NULL || graph_find(arg, tensor->name) >= 0);
+    return MS_OK;
+}
+
 /* What was read is a network, though perhaps none of this input. */
 static void check_network(const struct onnx_file *file, json_t *document)
 {
@@ -42,6 +50,7 @@ static void check_network(const struct onnx_file *file, json_t *document)
     FUZZ_CHECK(rc == MS_OK || (rc == MS_E_INVALID && err.text[0] != '\0'));
     if (rc == MS_OK) {
         read_weights(file, graph);
+        FUZZ_CHECK(onnx_each_parameter(file, check_parameter, graph, &err) == MS_OK);
     }
     graph_destroy(graph);
     network_destroy(network);
@@ -63,6 +72,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc == MS_OK) {
         check_network(file, document);
         json_decref(document);
+    }
+    if (file != NULL) {
+        rc = onnx_each_parameter(file, check_parameter, NULL, &err);
+        FUZZ_CHECK(rc == MS_OK || (rc == MS_E_INVALID && err.text[0] != '\0'));
     }
     onnx_close(file);
     close(fd);
