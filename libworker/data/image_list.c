@@ -72,6 +72,16 @@ static int is_folder(const DIR *dir, const struct dirent *entry)
     return fstatat(dirfd((DIR *)dir), entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* errno is readdir's, which was 0 before: of a folder that breaks off there may be more. */
+static int end_folder(DIR *dir, const char *path, int rc, struct ms_err *err)
+{
+    if (rc == MS_OK && errno != 0) {
+        rc = ms_fail_errno(err, MS_E_IO, "the files of %.200s cannot be listed", path);
+    }
+    closedir(dir);
+    return rc;
+}
+
 static int add_image(struct image_list *list, const char *path, int32_t label, struct ms_err *err)
 {
     const size_t size = strlen(path) + 1;
@@ -137,11 +147,10 @@ static int walk_folder(struct walk *walk, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    for (const struct dirent *entry; rc == MS_OK && (entry = readdir(dir)) != NULL;) {
+    for (const struct dirent *entry; rc == MS_OK && (errno = 0, entry = readdir(dir)) != NULL;) {
         rc = walk_entry(walk, dir, entry, err);
     }
-    closedir(dir);
-    return rc;
+    return end_folder(dir, path, rc, err);
 }
 
 /* ---- classes ---- */
@@ -171,12 +180,12 @@ static int read_classes(struct image_list *list, const char *path, struct ms_err
     if (rc < 0) {
         return rc;
     }
-    for (const struct dirent *entry; rc == MS_OK && (entry = readdir(dir)) != NULL;) {
+    for (const struct dirent *entry; rc == MS_OK && (errno = 0, entry = readdir(dir)) != NULL;) {
         if (entry->d_name[0] != '.' && is_folder(dir, entry)) {
             rc = add_class(list, entry->d_name, err);
         }
     }
-    closedir(dir);
+    rc = end_folder(dir, path, rc, err);
     if (rc == MS_OK && list->n_classes > MS_CLASSES_MAX) {
         rc = ms_fail(err, MS_E_INVALID, "data set %.200s has %zu folders; at most %d classes", path,
                      list->n_classes, MS_CLASSES_MAX);
@@ -201,7 +210,7 @@ static int check_part(const struct image_list *list, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    for (const struct dirent *entry; rc == MS_OK && (entry = readdir(dir)) != NULL;) {
+    for (const struct dirent *entry; rc == MS_OK && (errno = 0, entry = readdir(dir)) != NULL;) {
         const char *name = entry->d_name;
         if (name[0] != '.' && is_folder(dir, entry) &&
             bsearch(&name, list->classes, list->n_classes, sizeof(char *), compare_classes) ==
@@ -212,8 +221,7 @@ static int check_part(const struct image_list *list, struct ms_err *err)
                          list->root, name, list->n_classes);
         }
     }
-    closedir(dir);
-    return rc;
+    return end_folder(dir, list->root, rc, err);
 }
 
 static int has_folder(const char *path, const char *name)
@@ -224,44 +232,96 @@ static int has_folder(const char *path, const char *name)
     return stat(below, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+enum { ABSENT, PART, CLASS };
+
+/* What a folder is that has the name of a part: one whose classes are folders, or a class that is
+ * called so, with images. Below 0: it may be both, or cannot be read. */
+static int part_or_class(const char *path, const char *name, struct ms_err *err)
+{
+    char below[MS_PATH_MAX + 16];
+    DIR *dir = NULL;
+    int has_folders = 0;
+    int has_images = 0;
+    if (!has_folder(path, name)) {
+        return ABSENT;
+    }
+    snprintf(below, sizeof(below), "%s/%s", path, name);
+    int rc = data_folder_open(below, &dir, err);
+    if (rc < 0) {
+        return rc;
+    }
+    for (const struct dirent *entry;
+         !(has_folders && has_images) && (errno = 0, entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] != '.') {
+            const int is_dir = is_folder(dir, entry);
+            has_folders |= is_dir;
+            has_images |= !is_dir && what_is(entry->d_name) != NOTHING;
+        }
+    }
+    errno = has_folders && has_images ? 0 : errno;
+    rc = end_folder(dir, below, MS_OK, err);
+    if (rc == MS_OK && has_folders && has_images) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.160s has folders, as a part with its classes, and images, as a class: "
+                       "put the images into folders, or give the folder another name",
+                       below);
+    }
+    return rc < 0 ? rc : has_images ? CLASS : PART;
+}
+
 static const char *const tests[] = {"test", "val", "validation"};
 
 int image_folder_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
                        struct ms_err *err)
 {
     (void)spec;
-    (void)err;
-    if (has_folder(path, "train")) {
+    int rc = part_or_class(path, "train", err);
+    if (rc == PART) {
         data_parts_add(ret, DATA_TRAIN, "train");
         snprintf(ret->of_train, sizeof(ret->of_train), "train");
     }
-    for (size_t i = MS_ARRAY_SIZE(tests); i-- > 0;) {
-        if (has_folder(path, tests[i])) {
+    for (size_t i = MS_ARRAY_SIZE(tests); rc >= 0 && i-- > 0;) {
+        rc = part_or_class(path, tests[i], err);
+        if (rc == PART) {
             data_parts_add(ret, DATA_TEST, tests[i]);
             snprintf(ret->of_test, sizeof(ret->of_test), "%s", tests[i]);
         }
     }
-    return MS_OK;
+    return rc < 0 ? rc : MS_OK;
 }
 
 /* Which part, and who says the classes. */
 static int find_root(const char *path, enum data_usage usage, struct image_list *list,
                      char *ret_classes, size_t size, struct ms_err *err)
 {
-    const char *part = has_folder(path, "train") ? "train" : NULL;
-    const int has_train = part != NULL;
+    const int train = part_or_class(path, "train", err);
+    if (train < 0) {
+        return train;
+    }
+    const int has_train = train == PART;
+    const char *part = has_train ? "train" : NULL;
     int has_test = 0;
-    for (size_t i = MS_ARRAY_SIZE(tests); i-- > 0;) {
-        if (has_folder(path, tests[i])) {
-            has_test = 1;
-            part = usage == DATA_TEST ? tests[i] : part;
+    int is_flat = 0;
+    for (size_t i = MS_ARRAY_SIZE(tests); (usage == DATA_TEST || !has_train) && i-- > 0;) {
+        const int test = part_or_class(path, tests[i], err);
+        if (test < 0) {
+            return test;
         }
+        is_flat |= train == CLASS && test == CLASS;
+        has_test |= test == PART;
+        part = test == PART && usage == DATA_TEST ? tests[i] : part;
+    }
+    if (is_flat && !has_test) {
+        return ms_fail(err, MS_E_INVALID,
+                       "data set %.160s: train and what is tested on have no folders: each class "
+                       "is one, with its images, in both",
+                       path);
     }
     if ((usage == DATA_TEST && has_train && !has_test) ||
         (usage != DATA_TEST && part == NULL && has_test)) {
-        return ms_fail(err, MS_E_NOT_FOUND, "data set %.160s has %s, and no folder %s beside it",
-                       path, has_train ? "train" : "test or val",
-                       has_train ? "test or val" : "train");
+        return ms_fail(err, MS_E_NOT_FOUND,
+                       "data set %.160s has %s, and no folder %s with classes beside it", path,
+                       has_train ? "train" : "test or val", has_train ? "test or val" : "train");
     }
     snprintf(list->root, sizeof(list->root), "%s%s%s", path, part != NULL ? "/" : "",
              part != NULL ? part : "");

@@ -3,7 +3,8 @@
  * Classes are the folders, in the order of their names' bytes, as torchvision's ImageFolder has
  * them; of each, all images below it, in the order of their paths. Parts lie in train/ and test/
  * (or val/), or the folder has one part only, and holds the classes itself. Where there is a
- * train/, it says which classes there are, for each part. */
+ * train/, it says which classes there are, for each part. A part has no images but those of
+ * its folders: a folder of images that is called train is a class. */
 #ifndef DATA_IMAGE_LIST_H
 #define DATA_IMAGE_LIST_H
 

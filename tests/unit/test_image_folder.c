@@ -4,7 +4,25 @@
 #include "libworker/data/path.h"
 #include "tests/unit/image_files.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <unistd.h>
+
+/* Entries that are listed before the disk fails; below 0: it does not. */
+static int entries_left = -1;
+
+struct dirent *__real_readdir64(DIR *dir);
+struct dirent *__wrap_readdir64(DIR *dir);
+
+struct dirent *__wrap_readdir64(DIR *dir)
+{
+    if (entries_left == 0) {
+        errno = EIO;
+        return NULL;
+    }
+    entries_left -= entries_left > 0;
+    return __real_readdir64(dir);
+}
 
 static struct data_spec spec_of(const char *dir)
 {
@@ -97,6 +115,77 @@ START_TEST(parts_are_folders_and_training_says_the_classes)
 
     png_write(dir, "val/d", "1.png", 2, 2, 9);
     ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "class d is not among the 3");
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* What has images in it is no part, whatever its name. */
+START_TEST(classes_may_be_called_as_parts_are)
+{
+    static const char *const classes[] = {"train", "car", "test"};
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_spec spec = spec_of(dir);
+    for (int i = 0; i < 2; i++) {
+        png_write(dir, classes[i], "1.png", 2, 2, i);
+    }
+    for (int usage = 0; usage < 2; usage++) {
+        struct data_record record;
+        spec.usage = usage ? DATA_TEST : DATA_TRAIN;
+        source = opened(&spec);
+        ck_assert_int_eq(data_get_info(source)->classes, 2);
+        ck_ms_ok(data_read(source, 1, &record, err));
+        ck_assert_int_eq(record.label, 1); /* of train, behind car */
+        ck_assert_uint_eq(*(const uint8_t *)record.values, 0);
+        data_close(source);
+    }
+    spec.usage = DATA_TRAIN;
+    png_write(dir, classes[2], "1.png", 2, 2, 2); /* train and test without classes are a mistake */
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "have no folders: each class is one");
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_part_with_an_image_beside_its_classes_is_named)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    const struct data_spec spec = spec_of(dir);
+    make(dir, "train");
+    png_write(dir, "train/a", "1.png", 2, 2, 1);
+    png_write(dir, "train", "1.png", 2, 2, 1);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "/train has folders, as a part");
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* Of a set that could not be listed to its end nothing is trained. */
+START_TEST(a_listing_that_breaks_off_is_an_error)
+{
+    enum { TRIES_MAX = 100 };
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_spec spec = spec_of(dir);
+    make(dir, "train");
+    make(dir, "val");
+    png_write(dir, "train/a", "1.png", 2, 2, 1);
+    png_write(dir, "train/b", "1.png", 2, 2, 1);
+    png_write(dir, "val/a", "1.png", 2, 2, 1);
+    spec.usage = _i ? DATA_TEST : DATA_TRAIN;
+    int n = 0;
+    for (; n < TRIES_MAX && source == NULL; n++) {
+        struct ms_err err = {0, ""};
+        entries_left = n;
+        if (data_open(&spec, &source, &err) < 0) {
+            ck_assert_int_eq(err.code, MS_E_IO);
+            ck_assert_ptr_nonnull(strstr(err.text, "cannot be listed"));
+        }
+    }
+    entries_left = -1;
+    ck_assert_int_gt(n, 8);
+    ck_assert_int_lt(n, TRIES_MAX);
+    ck_assert_int_eq(data_get_info(source)->rows, _i ? 1 : 2);
+    data_close(source);
     test_dir_remove(dir);
 }
 END_TEST
@@ -313,6 +402,9 @@ int main(void)
     TCase *tc = test_case_create("image_folder");
     tcase_add_test(tc, classes_and_images_are_in_the_order_of_their_names);
     tcase_add_test(tc, parts_are_folders_and_training_says_the_classes);
+    tcase_add_test(tc, classes_may_be_called_as_parts_are);
+    tcase_add_test(tc, a_part_with_an_image_beside_its_classes_is_named);
+    tcase_add_loop_test(tc, a_listing_that_breaks_off_is_an_error, 0, 2);
     tcase_add_test(tc, images_of_other_sizes_want_one_to_be_made);
     tcase_add_test(tc, few_images_tell_a_set_from_another);
     tcase_add_test(tc, grey_is_one_channel);

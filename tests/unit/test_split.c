@@ -117,11 +117,13 @@ END_TEST
 START_TEST(images_are_decoded_from_their_part)
 {
     struct data_spec spec = spec_of(DATA_TEST, 0.5, 3);
+    char path[256];
     spec.kind = DATA_IMAGE_FOLDER;
+    snprintf(path, sizeof(path), "%s/train", dir);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
     for (int i = 0; i < 10; i++) {
         char name[16];
         snprintf(name, sizeof(name), "%d.png", i);
-        png_write(dir, "train", "0.png", 1, 1, 0);
         png_write(dir, "train/a", name, 2, 2, 10 * i);
     }
     struct data_source *source = NULL;
