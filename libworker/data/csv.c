@@ -404,8 +404,14 @@ static int take_first(struct csv *set, const struct data_spec *spec,
 
 struct finding { /* what the targets are; the job may say it */
     int is_open;
-    int has_text, has_fraction;
+    int has_fraction;
+    int64_t n_whole, n_text; /* rows */
     int64_t largest;
+    struct { /* the first text */
+        int64_t line;
+        size_t column;
+        char text[41];
+    } word;
 };
 
 static int add_row(struct csv *set, int64_t at, struct ms_err *err)
@@ -433,12 +439,18 @@ static int look_at_target(struct csv *set, const struct csv_record *record, stru
     }
     if (is_whole(text, &whole) && whole >= 0) {
         finding->largest = whole > finding->largest ? whole : finding->largest;
+        finding->n_whole++;
     } else if (is_number(text, &number)) {
         finding->has_fraction = 1;
     } else {
-        finding->has_text = 1;
+        if (finding->n_text == 0) {
+            finding->word.line = record->line;
+            finding->word.column = set->fields.field[set->target].column;
+            snprintf(finding->word.text, sizeof(finding->word.text), "%s", text);
+        }
+        finding->n_text++;
     }
-    if (!finding->has_text) {
+    if (finding->n_text == 0) {
         return MS_OK;
     }
     return finding->has_fraction ? fail_field(&place, &set->fields, set->target,
@@ -513,12 +525,12 @@ static int settle_targets(struct csv *set, const struct data_spec *spec,
     const int64_t classes = spec->shape.classes;
     const int wants_number =
         spec->shape.target_width > 0 || spec->target_kind == DATA_TARGET_NUMBER;
-    if (finding->is_open && finding->has_text && wants_number) {
+    if (finding->is_open && finding->n_text > 0 && wants_number) {
         return ms_fail(err, MS_E_INVALID, "%.160s: targets are names, and dataset.%s", set->path,
                        spec->target_kind == DATA_TARGET_NUMBER ? "target_kind is number"
                                                                : "target_width wants numbers");
     }
-    if (finding->is_open && !finding->has_text && classes > 0 &&
+    if (finding->is_open && finding->n_text == 0 && classes > 0 &&
         (finding->has_fraction || finding->largest >= classes)) {
         return ms_fail(
             err, MS_E_INVALID,
@@ -529,7 +541,15 @@ static int settle_targets(struct csv *set, const struct data_spec *spec,
                                   : "are classes up to",
             (long long)finding->largest, (long long)classes);
     }
-    if (finding->is_open && finding->has_text) {
+    if (finding->is_open && finding->n_text > 0 && finding->n_whole > finding->n_text) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.140s:%lld:%zu: the target '%s' is a word, and %lld of %lld rows have "
+                       "whole numbers: mend the row or leave it out, or name all classes in "
+                       "dataset.class_names",
+                       set->path, (long long)finding->word.line, finding->word.column,
+                       finding->word.text, (long long)finding->n_whole, (long long)info->rows);
+    }
+    if (finding->is_open && finding->n_text > 0) {
         const int rc = learn_names(set, err);
         if (rc < 0) {
             return rc;

@@ -153,6 +153,23 @@ START_TEST(words_are_classes_in_their_order)
 }
 END_TEST
 
+/* Most of them decide; and names that are given, whatever they look like. */
+START_TEST(a_few_words_are_numbers_or_all_are_named)
+{
+    struct data_spec spec = spec_with("a,b\n1,x\n2,y\n3,3\n");
+    struct data_record record;
+    struct data_source *source = opened(&spec);
+    ck_assert_str_eq(data_get_info(source)->class_names, "3\nx\ny");
+    data_close(source);
+    spec = spec_with("a,b\n1,0\n1,10\n1,NA\n1,2\n");
+    snprintf(spec.class_names, sizeof(spec.class_names), "0\n2\n10\nNA");
+    source = opened(&spec);
+    ck_ms_ok(data_read(source, 2, &record, err));
+    ck_assert_int_eq(record.label, 3);
+    data_close(source);
+}
+END_TEST
+
 START_TEST(columns_are_chosen_by_name_or_number)
 {
     struct data_spec spec = spec_with("a,b,c,d\n1,2,3,4\n");
@@ -231,6 +248,9 @@ static const struct {
     {"a,b\n1,200000\n", "dataset.target_kind: number", 0, 0, 0, 0},
     {"a,b\n1,-1\n", "dataset.target_kind is class", 0, DATA_TARGET_CLASS, 0, 0},
     {"a,b\n1,x\n", "dataset.target_kind is number", 0, DATA_TARGET_NUMBER, 0, 0},
+    {"a,b\n1,0\n1,10\n1,NA\n1,2\n",
+     "t.csv:4:3: the target 'NA' is a word, and 3 of 4 rows have whole numbers", 0, 0, 0, 0},
+    {"a,b\n1,0\n1,1\n", "t.csv:1:3: the target 'b' is a word", 1, DATA_TARGET_CLASS, 0, 0},
     {"a,b\n1,9223372036854775807\n", "targets go up to 9223372036854775807", 0, 0, 0, 0},
     {"\x1F\x8B", "unpack it with gunzip", 0, 0, 0, 0},
     {"PK\3\4", "a zip archive or a workbook", 0, 0, 0, 0},
@@ -393,6 +413,7 @@ int main(void)
     tcase_add_test(tc, features_and_a_number);
     tcase_add_test(tc, whole_numbers_are_classes_unless_they_are_said_to_be_numbers);
     tcase_add_test(tc, words_are_classes_in_their_order);
+    tcase_add_test(tc, a_few_words_are_numbers_or_all_are_named);
     tcase_add_test(tc, columns_are_chosen_by_name_or_number);
     tcase_add_test(tc, a_folder_has_a_file_a_part);
     tcase_add_loop_test(tc, what_is_no_number_is_named_with_its_place, 0,
