@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    LINE_MAX_BYTES = 4096,    /* a step has 300; an evaluation may have more, and is not read here */
+    LINE_MAX_BYTES = 4096, /* a step has 300; an evaluation may have more, and is not read here */
     FILE_MAX_BYTES = 1 << 30, /* three million steps; a sparse file may claim more */
     SEEN_MAX_BYTES = 1 << 20, /* of eight million steps it is known whether they have a line */
 };

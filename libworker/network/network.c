@@ -300,9 +300,10 @@ static int check_softmax(const struct network *network, const struct graph *grap
     const int producer = graph_tensor(graph, output)->producer;
     const int is_softmax = producer >= 0 && graph_op(graph, producer)->kind == OP_SOFTMAX;
     return loss == NETWORK_LOSS_SOFTMAX_CE && is_softmax
-               ? tree_fail(network->layers, err,
-                           "layers: the last one is a softmax, and loss softmax_cross_entropy takes "
-                           "the softmax of what it gets; leave the layer out")
+               ? tree_fail(
+                     network->layers, err,
+                     "layers: the last one is a softmax, and loss softmax_cross_entropy takes "
+                     "the softmax of what it gets; leave the layer out")
                : MS_OK;
 }
 

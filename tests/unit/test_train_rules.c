@@ -56,7 +56,7 @@ static const struct {
     {"{match: [fc.bias, fc.weight], learning_rate: 0.05}", NULL},
     {"{match: '*', learning_rate: 0.025}", "optimizer.learning_rate=0.025"},
     {"{match: '*', weight_decay: 0.5}", "optimizer.weight_decay=0.5"},
-    {"{match: fc.*, weight_decay: 0, learning_rate: 0.1}, {match: '*', frozen: true}",
+    {"{match: fc.weight, weight_decay: 0, learning_rate: 0.1}, {match: '*', learning_rate: 0.1}",
      "optimizer.learning_rate=0.1"},
 };
 
