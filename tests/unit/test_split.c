@@ -171,8 +171,12 @@ START_TEST(parts_that_are_there_are_not_split)
                 "has parts of its own (train.csv, test.csv), and");
 
     spec.kind = DATA_IMAGE_FOLDER;
-    png_write(dir, "train", "0.png", 1, 1, 0);
-    png_write(dir, "val", "0.png", 1, 1, 0);
+    for (int i = 0; i < 2; i++) {
+        char path[256];
+        snprintf(path, sizeof(path), "%s/%s", dir, i == 0 ? "train" : "val");
+        ck_assert_int_eq(mkdir(path, 0755), 0);
+        png_write(dir, i == 0 ? "train/a" : "val/a", "0.png", 1, 1, 0);
+    }
     ck_ms_fails(
         data_open(&spec, &source, err), MS_E_INVALID,
         "has parts of its own (train, val), and dataset.split makes parts of what has none; "
