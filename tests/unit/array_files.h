@@ -21,7 +21,7 @@ static inline void bytes_add(struct bytes *b, const void *more, size_t size)
 static inline void bytes_number(struct bytes *b, uint64_t value, int n)
 {
     for (int i = 0; i < n; i++) {
-        const uint8_t byte = i < 8 ? (uint8_t)(value >> (8 * i)) : 0;
+        const uint8_t byte = (uint8_t)(i < 8 ? value >> (8 * i) : 0);
         bytes_add(b, &byte, 1);
     }
 }
