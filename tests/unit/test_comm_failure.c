@@ -165,7 +165,7 @@ START_TEST(a_rank_that_stalls_is_named_with_what_was_waited_for)
         struct failure *f = failure_open(modes[m], 2);
         f->victim = 1;
         f->signal = SIGSTOP;
-        f->timeout_ms = 700;
+        f->timeout_ms = 2000; /* they have to connect within it, too */
 
         run_failure(f, sum_until_failure);
 
@@ -176,7 +176,7 @@ START_TEST(a_rank_that_stalls_is_named_with_what_was_waited_for)
         ck_assert_int_eq(f->n_told, 1); /* once, before it is too late */
         ck_assert_msg(strstr(f->told, "s for rank 1 (node w1 on host localhost) to ") != NULL &&
                           strstr(f->told, "all_reduce of 1000 floats from 0 at step 10; given "
-                                          "up after 0.7 s") != NULL,
+                                          "up after 2.0 s") != NULL,
                       "%s", f->told);
         failure_close(f);
     }
@@ -211,7 +211,7 @@ START_TEST(a_rank_that_never_comes_is_named_by_every_host)
         }
         f->victim = victim;
         f->signal = SIGSTOP;
-        f->timeout_ms = 700;
+        f->timeout_ms = 2000; /* they have to connect within it, too */
         f->count = FLOATS;
 
         run_failure(f, sum_until_failure);
@@ -229,7 +229,7 @@ START_TEST(a_rank_that_stops_or_dies_within_a_sum_over_hosts_is_named)
         f->victim = i % 4;
         f->signal = i % 4 < 2 ? SIGSTOP : SIGKILL;
         f->is_late = 1;
-        f->timeout_ms = 700;
+        f->timeout_ms = 2000; /* they have to connect within it, too */
         f->count = FLOATS;
 
         run_failure(f, sum_until_failure);
