@@ -1,55 +1,11 @@
 /* fuzz_csv.c - a table out of any bytes: opened as data, some records read */
-#include "libworker/data/data.h"
-#include "tests/fuzz/fuzz.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum { INPUT_MAX = 1 << 16, RECORDS_READ_MAX = 16 };
-
-static void check_source(struct data_source *source)
-{
-    const struct data_info *info = data_get_info(source);
-    struct ms_err err = {0, ""};
-    struct data_identity identity;
-    FUZZ_CHECK(info->rows > 0 && info->channels > 0 && info->height > 0 && info->width > 0);
-    FUZZ_CHECK((info->classes > 0) != (info->target_width > 0));
-    int rc = data_identify(source, &identity, &err);
-    FUZZ_CHECK(rc == MS_OK || err.text[0] != '\0');
-    for (int64_t i = 0; i < info->rows && i < RECORDS_READ_MAX; i++) {
-        struct data_record record;
-        rc = data_read(source, i % 2 == 0 ? i : info->rows - i, &record, &err);
-        FUZZ_CHECK(rc == MS_OK || err.text[0] != '\0');
-        FUZZ_CHECK(rc < 0 || info->classes == 0 ||
-                   (record.label >= 0 && record.label < info->classes));
-        if (rc < 0) {
-            break;
-        }
-    }
-    rc = data_verify(source, &err);
-    FUZZ_CHECK(rc == MS_OK || err.text[0] != '\0');
-}
+#include "tests/fuzz/fuzz_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct data_spec spec = {.kind = DATA_CSV, .has_header = size % 2 == 0};
-    struct data_source *source = NULL;
-    struct ms_err err = {0, ""};
     spec.shape.classes = size % 3 == 1 ? 2 : 0; /* held against the rows */
     spec.shape.target_width = size % 3 == 2;
-    if (size > INPUT_MAX) {
-        return 0;
-    }
-    int fd = memfd_create("csv", MFD_CLOEXEC);
-    FUZZ_CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    snprintf(spec.path, sizeof(spec.path), "/proc/self/fd/%d", fd);
-    int rc = data_open(&spec, &source, &err);
-    if (rc == MS_OK) {
-        check_source(source);
-    } else {
-        FUZZ_CHECK((rc == MS_E_INVALID || rc == MS_E_NOT_FOUND) && err.text[0] != '\0');
-    }
-    data_close(source);
-    close(fd);
+    fuzz_source(&spec, data, size);
     return 0;
 }
