@@ -1,4 +1,4 @@
-/* plan_job.h - the plans of small jobs as text, for test_plan_spec and test_plan_obey */
+/* plan_job.h - the plans of small jobs as text, for test_plan_* and plan_oracle.h */
 #ifndef TESTS_PLAN_JOB_H
 #define TESTS_PLAN_JOB_H
 
@@ -30,12 +30,12 @@ static inline struct graph *network(int i, int64_t batch, int training)
     return graph;
 }
 
-/* The plans of a job: batches of 4, a last one of 3, evaluation of 5. */
 struct job {
     struct graph *graphs[PLAN_USES];
     struct plan_spec *spec;
 };
 
+/* The plans of a job: batches of 4, a last one of 3, evaluation of 5. */
 static inline struct job job_of(int i, int threads, enum plan_recompute recompute, int world)
 {
     static const int64_t batches[PLAN_USES] = {4, 3, 5};
@@ -46,6 +46,18 @@ static inline struct job job_of(int i, int threads, enum plan_recompute recomput
         job.graphs[use] = network(i, batches[use], use != PLAN_EVALUATE);
         request.graphs[use] = job.graphs[use];
     }
+    ck_ms_ok(plan_choose(&request, &job.spec, err));
+    return job;
+}
+
+/* Takes a graph to train, which it differentiates, and one to evaluate. */
+static inline struct job job_of_graphs(struct graph *train, struct graph *evaluate, int world)
+{
+    struct plan_request request = {.world = world, .threads = 1};
+    struct job job = {.graphs = {[PLAN_TRAIN] = train, [PLAN_EVALUATE] = evaluate}};
+    ck_ms_ok(graph_differentiate(train, err));
+    request.graphs[PLAN_TRAIN] = train;
+    request.graphs[PLAN_EVALUATE] = evaluate;
     ck_ms_ok(plan_choose(&request, &job.spec, err));
     return job;
 }

@@ -2,7 +2,7 @@
  * whole steps of networks with them */
 #include "libworker/plan/internal.h"
 #include "tests/unit/golden_plan.h"
-#include "tests/unit/plan_case.h"
+#include "tests/unit/plan_oracle.h"
 
 /* ---- formulas -----------------------------------------------------------------------------------
  */
@@ -352,75 +352,36 @@ static void check_padding(struct plan_case *c)
 
 static void check_step(struct plan_case *c)
 {
-    const char *which = NULL;
-    case_reference(c, 5);
-    case_reference_batch(c);
-    ref_graph_run(c->ref);
-
-    case_poison(c);
-    double loss = (double)case_step(c);
-
-    ck_assert_msg(case_exchange_is_finite(c), "something of the exchange buffer was not written");
-    double want = ref_graph_loss(c->ref);
-    ck_assert_msg(fabs(loss - want) <= 1e-5 * (1 + fabs(want)), "loss %.9g, want %.9g", loss, want);
-    double d = case_worst_gradient(c, &which);
-    ck_assert_msg(d <= 1e-4, "gradient %s is %.3g off", which, d);
+    oracle_check_step(c);
     check_padding(c);
 }
 
-static void check_evaluation(struct graph *graph)
-{
-    struct case_options options = {.threads = 1};
-    struct plan_case c;
-    struct plan_evaluated made;
-    case_init(&c, graph, &options);
-    case_reference(&c, 5);
-    case_reference_batch(&c);
-    ref_graph_evaluate(c.ref);
-    ck_ms_ok(plan_evaluate(c.plan, c.data, case_labels(&c), c.batch, &made, err));
-    double want = ref_graph_loss(c.ref) * (double)c.batch;
-    const double loss = made.loss_sum;
-    ck_assert_msg(fabs(loss - want) <= 1e-5 * (1 + fabs(want)), "loss %.9g, want %.9g", loss, want);
-    case_fini(&c);
-}
-
-static const char *const isas[] = {"", "sse41", "avx2", "avx512_core"};
 static const int widths[] = {3, 6, 16};
-enum { N_ISAS = 4, N_WIDTHS = 3, N_LAYERS = sizeof(layers) / sizeof(layers[0]) };
+enum { N_WIDTHS = 3, N_LAYERS = sizeof(layers) / sizeof(layers[0]) };
 
 START_TEST(networks_give_the_gradients_of_the_oracle)
 {
-    const char *isa = isas[_i % N_ISAS];
-    const int width = widths[_i / N_ISAS % N_WIDTHS];
-    const char *layer = layers[_i / N_ISAS / N_WIDTHS].layer;
-    const char *fork_mode = getenv("CK_FORK");
-    struct ms_err refused = {0, ""};
-    if (isa[0] != '\0' &&
-        ((fork_mode != NULL && strcmp(fork_mode, "no") == 0) || plan_set_isa(isa, &refused) < 0)) {
-        printf("skip: %s %s\n", isa, refused.text);
+    const char *isa = oracle_isas[_i % ORACLE_N_ISAS];
+    const int width = widths[_i / ORACLE_N_ISAS % N_WIDTHS];
+    const char *layer = layers[_i / ORACLE_N_ISAS / N_WIDTHS].layer;
+    if (!oracle_has_isa(isa)) {
         return;
     }
     struct case_options options = {.training = 1, .threads = 1, .isa = isa};
     struct plan_case c;
     case_init(&c, network_with(layer, width, 4), &options);
-    ck_assert_int_eq(count_kind(c.graph, layers[_i / N_ISAS / N_WIDTHS].kind), 6);
+    ck_assert_int_eq(count_kind(c.graph, layers[_i / ORACLE_N_ISAS / N_WIDTHS].kind), 6);
     ck_assert_int_eq(count_kind(c.graph, OP_ACTIVATION_BWD), 5); /* nobody wants that of the data */
 
     check_step(&c);
 
     case_fini(&c);
-    check_evaluation(network_with(layer, width, 3));
+    oracle_check_evaluation(network_with(layer, width, 3));
 }
 END_TEST
 
 /* ---- plans --------------------------------------------------------------------------------------
  */
-
-/* Of a network with every activation, for training and evaluation. */
-struct job {
-    struct graph *graphs[PLAN_USES];
-    struct plan_spec *spec;
-};
 
 static struct graph *all_of_them(int64_t batch)
 {
@@ -448,22 +409,10 @@ static struct graph *all_of_them(int64_t batch)
     return graph;
 }
 
-static struct job job_of(int world)
+/* Of a network with every activation, for training and evaluation. */
+static struct job activations_job(int world)
 {
-    struct plan_request request = {.world = world, .threads = 1};
-    struct job job = {{all_of_them(4), NULL, all_of_them(5)}, NULL};
-    ck_ms_ok(graph_differentiate(job.graphs[PLAN_TRAIN], err));
-    request.graphs[PLAN_TRAIN] = job.graphs[PLAN_TRAIN];
-    request.graphs[PLAN_EVALUATE] = job.graphs[PLAN_EVALUATE];
-    ck_ms_ok(plan_choose(&request, &job.spec, err));
-    return job;
-}
-
-static void job_fini(struct job *job)
-{
-    graph_destroy(job->graphs[PLAN_TRAIN]);
-    graph_destroy(job->graphs[PLAN_EVALUATE]);
-    plan_spec_destroy(job->spec);
+    return job_of_graphs(all_of_them(4), all_of_them(5), world);
 }
 
 static struct plan_spec_op *row_of(const struct job *job, const char *kind, const char *name)
@@ -482,7 +431,7 @@ static struct plan_spec_op *row_of(const struct job *job, const char *kind, cons
 /* Behind six channels, too, which some machines pad. */
 START_TEST(no_activation_runs_in_reference_code)
 {
-    struct job job = job_of(1);
+    struct job job = activations_job(1);
     for (int use = PLAN_TRAIN; use < PLAN_USES; use++) {
         for (int i = 0; i < job.spec->uses[use].n_ops; i++) {
             const struct plan_spec_op *op = &job.spec->uses[use].ops[i];
@@ -496,26 +445,7 @@ END_TEST
 
 START_TEST(a_plan_with_activations_is_made_of_what_was_read)
 {
-    double losses[2] = {0};
-    for (int i = 0; i < 2; i++) {
-        struct job job = job_of(1);
-        struct plan_case c = {.graph = job.graphs[PLAN_TRAIN]};
-        char *text = NULL;
-        size_t size = 0;
-        struct plan_spec *read = NULL;
-        ck_ms_ok(plan_spec_format(job.spec, &text, &size, err));
-        ck_ms_ok(plan_spec_parse(text, size, &read, err));
-        ck_ms_ok(plan_create(c.graph, i == 0 ? job.spec : read, PLAN_TRAIN, NULL, &c.plan, err));
-        case_buffers(&c);
-        case_init_values(&c, 3);
-        losses[i] = (double)case_step(&c);
-        job.graphs[PLAN_TRAIN] = NULL;
-        case_fini(&c);
-        free(text);
-        plan_spec_destroy(read);
-        job_fini(&job);
-    }
-    ck_assert(losses[0] == losses[1]);
+    oracle_check_read_plan((struct job[]){activations_job(1), activations_job(1)});
 }
 END_TEST
 
@@ -524,7 +454,7 @@ START_TEST(another_layout_is_refused_by_line)
 {
     static const char *const kinds[] = {"activation_bwd", "elu"};
     for (int i = 0; i < 2; i++) {
-        struct job job = job_of(1);
+        struct job job = activations_job(1);
         struct plan *plan = NULL;
         struct plan_spec_op *row = row_of(&job, kinds[i], "elu");
         char want[96];
@@ -542,7 +472,7 @@ END_TEST
 START_TEST(a_plan_is_what_it_was)
 {
     if (golden_plan_begin()) {
-        struct job job = job_of(8);
+        struct job job = activations_job(8);
         ck_golden_plan(job.spec, "activations");
         job_fini(&job);
     }
@@ -593,7 +523,7 @@ int main(void)
     tcase_add_loop_test(tc, large_values_and_limits_are_those_of_the_function, 0, N_FUNCTIONS);
     tcase_add_loop_test(tc, bits_depend_on_no_place_and_no_thread, 0, N_FUNCTIONS);
     tcase_add_loop_test(tc, networks_give_the_gradients_of_the_oracle, 0,
-                        N_LAYERS * N_WIDTHS * N_ISAS);
+                        N_LAYERS * N_WIDTHS * ORACLE_N_ISAS);
     tcase_add_test(tc, no_activation_runs_in_reference_code);
     tcase_add_test(tc, a_plan_with_activations_is_made_of_what_was_read);
     tcase_add_test(tc, another_layout_is_refused_by_line);

@@ -2,7 +2,7 @@
  * layout, plans as text */
 #include "libworker/plan/internal.h"
 #include "tests/unit/golden_plan.h"
-#include "tests/unit/plan_case.h"
+#include "tests/unit/plan_oracle.h"
 
 /* ---- graphs -------------------------------------------------------------------------------------
  */
@@ -118,62 +118,24 @@ static struct graph *network_of(int width, int64_t batch)
     return graph;
 }
 
-static void check_step(struct plan_case *c)
-{
-    const char *which = NULL;
-    case_reference(c, 5);
-    case_reference_batch(c);
-    ref_graph_run(c->ref);
-
-    case_poison(c);
-    double loss = (double)case_step(c);
-
-    ck_assert_msg(case_exchange_is_finite(c), "something of the exchange buffer was not written");
-    double want = ref_graph_loss(c->ref);
-    ck_assert_msg(fabs(loss - want) <= 1e-5 * (1 + fabs(want)), "loss %.9g, want %.9g", loss, want);
-    double d = case_worst_gradient(c, &which);
-    ck_assert_msg(d <= 1e-4, "gradient %s is %.3g off", which, d);
-}
-
-/* The same as in training: there are no moving statistics. */
-static void check_evaluation(struct graph *graph)
-{
-    struct case_options options = {.threads = 1};
-    struct plan_case c;
-    struct plan_evaluated made;
-    case_init(&c, graph, &options);
-    case_reference(&c, 5);
-    case_reference_batch(&c);
-    ref_graph_evaluate(c.ref);
-    ck_ms_ok(plan_evaluate(c.plan, c.data, case_labels(&c), c.batch, &made, err));
-    double want = ref_graph_loss(c.ref) * (double)c.batch;
-    const double loss = made.loss_sum;
-    ck_assert_msg(fabs(loss - want) <= 1e-5 * (1 + fabs(want)), "loss %.9g, want %.9g", loss, want);
-    case_fini(&c);
-}
-
-static const char *const isas[] = {"", "sse41", "avx2", "avx512_core"};
 static const int widths[] = {6, 24, 48};
-enum { N_ISAS = 4, N_WIDTHS = 3 };
+enum { N_WIDTHS = 3 };
 
 START_TEST(networks_give_the_gradients_of_the_oracle)
 {
-    const char *isa = isas[_i % N_ISAS];
-    const char *fork_mode = getenv("CK_FORK");
-    struct ms_err refused = {0, ""};
-    if (isa[0] != '\0' &&
-        ((fork_mode != NULL && strcmp(fork_mode, "no") == 0) || plan_set_isa(isa, &refused) < 0)) {
-        printf("skip: %s %s\n", isa, refused.text);
+    const char *isa = oracle_isas[_i % ORACLE_N_ISAS];
+    if (!oracle_has_isa(isa)) {
         return;
     }
     for (int threads = 1; threads <= 2; threads++) {
         struct case_options options = {.training = 1, .threads = threads, .isa = isa};
         struct plan_case c;
-        case_init(&c, network_of(widths[_i / N_ISAS], 4), &options);
-        check_step(&c);
+        case_init(&c, network_of(widths[_i / ORACLE_N_ISAS], 4), &options);
+        oracle_check_step(&c);
         case_fini(&c);
     }
-    check_evaluation(network_of(widths[_i / N_ISAS], 3));
+    /* the same as in training: there are no moving statistics */
+    oracle_check_evaluation(network_of(widths[_i / ORACLE_N_ISAS], 3));
 }
 END_TEST
 
@@ -200,7 +162,7 @@ START_TEST(two_layers_may_share_their_scale)
     struct plan_case c;
     case_init(&c, g, &options);
 
-    check_step(&c);
+    oracle_check_step(&c);
 
     case_fini(&c);
 }
@@ -209,58 +171,21 @@ END_TEST
 /* ---- plans --------------------------------------------------------------------------------------
  */
 
-struct job {
-    struct graph *graphs[PLAN_USES];
-    struct plan_spec *spec;
-};
-
-static struct job job_of(int world)
+static struct job norms_job(int world)
 {
-    struct plan_request request = {.world = world, .threads = 1};
-    struct job job = {{network_of(6, 4), NULL, network_of(6, 5)}, NULL};
-    ck_ms_ok(graph_differentiate(job.graphs[PLAN_TRAIN], err));
-    request.graphs[PLAN_TRAIN] = job.graphs[PLAN_TRAIN];
-    request.graphs[PLAN_EVALUATE] = job.graphs[PLAN_EVALUATE];
-    ck_ms_ok(plan_choose(&request, &job.spec, err));
-    return job;
-}
-
-static void job_fini(struct job *job)
-{
-    graph_destroy(job->graphs[PLAN_TRAIN]);
-    graph_destroy(job->graphs[PLAN_EVALUATE]);
-    plan_spec_destroy(job->spec);
+    return job_of_graphs(network_of(6, 4), network_of(6, 5), world);
 }
 
 START_TEST(a_plan_with_norms_is_made_of_what_was_read)
 {
-    double losses[2] = {0};
-    for (int i = 0; i < 2; i++) {
-        struct job job = job_of(1);
-        struct plan_case c = {.graph = job.graphs[PLAN_TRAIN]};
-        char *text = NULL;
-        size_t size = 0;
-        struct plan_spec *read = NULL;
-        ck_ms_ok(plan_spec_format(job.spec, &text, &size, err));
-        ck_ms_ok(plan_spec_parse(text, size, &read, err));
-        ck_ms_ok(plan_create(c.graph, i == 0 ? job.spec : read, PLAN_TRAIN, NULL, &c.plan, err));
-        case_buffers(&c);
-        case_init_values(&c, 3);
-        losses[i] = (double)case_step(&c);
-        job.graphs[PLAN_TRAIN] = NULL;
-        case_fini(&c);
-        free(text);
-        plan_spec_destroy(read);
-        job_fini(&job);
-    }
-    ck_assert(losses[0] == losses[1]);
+    oracle_check_read_plan((struct job[]){norms_job(1), norms_job(1)});
 }
 END_TEST
 
 /* The scale of a sample's values lies in C order, whatever a text says. */
 START_TEST(a_scale_in_another_layout_is_refused_by_line)
 {
-    struct job job = job_of(1);
+    struct job job = norms_job(1);
     struct plan *plan = NULL;
     int n_found = 0;
     for (int i = 0; i < job.spec->n_params; i++) {
@@ -282,7 +207,7 @@ END_TEST
 START_TEST(a_plan_is_what_it_was)
 {
     if (golden_plan_begin()) {
-        struct job job = job_of(8);
+        struct job job = norms_job(8);
         ck_golden_plan(job.spec, "norms");
         job_fini(&job);
     }
@@ -297,7 +222,7 @@ int main(void)
     tcase_add_test(tc, a_scale_of_another_shape_is_refused_with_the_right_one);
     tcase_add_test(tc, numbers_that_cannot_be_are_refused);
     tcase_add_test(tc, graphs_are_described_with_their_groups);
-    tcase_add_loop_test(tc, networks_give_the_gradients_of_the_oracle, 0, N_WIDTHS * N_ISAS);
+    tcase_add_loop_test(tc, networks_give_the_gradients_of_the_oracle, 0, N_WIDTHS * ORACLE_N_ISAS);
     tcase_add_test(tc, two_layers_may_share_their_scale);
     tcase_add_test(tc, a_plan_with_norms_is_made_of_what_was_read);
     tcase_add_test(tc, a_scale_in_another_layout_is_refused_by_line);
