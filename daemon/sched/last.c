@@ -27,7 +27,9 @@ void last_note_ready(struct run *run, const Ms__RankReady *msg)
 
 void last_note_done(struct run *run, const struct node *node, const Ms__RankDone *msg)
 {
-    if (last_is_made(node, msg)) {
+    if (last_is_made(node, msg) && msg->code == MS_OK) { /* it may be sooner than was said */
+        run->last_step = msg->steps;
+    } else if (last_is_made(node, msg)) {
         note(run, msg->steps);
     }
 }

@@ -14,6 +14,9 @@
  *     else                                          who is a step behind moves, or B; a newcomer
  *                                                   tries on where nobody would start it again
  *
+ * Between two of one machine, links to processes of others that have given way do not count: that
+ * was settled, and says nothing of either. One of the two is slow, or hangs.
+ *
  * What two processes say is true of their machines, as far as anybody knows: idle nodes of one that
  * a rank's does not reach are asked last; and where both trained, and one side of the cut has nodes
  * for all ranks and the other one has not, or fewer ranks, all ranks of the other side move.
@@ -154,14 +157,37 @@ bool links_cut_off(const struct run *run, uint64_t machine)
     return is;
 }
 
-static uint32_t n_bad(const struct run *run, uint64_t process)
+static bool is_settled(const struct run *run, const struct link *link, uint64_t process)
+{
+    return link->machine_a != link->machine_b &&
+           !is_rank(run, link->a == process ? link->b : link->a);
+}
+
+/* The processes that one of two ranks does not reach, as far as that says anything about the two.
+ */
+static uint32_t n_bad(const struct run *run, const struct member *member,
+                      const struct member *other)
+{
+    const uint64_t process = member->incarnation;
+    const bool are_near = member->machine != 0 && member->machine == other->machine;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < run->n_links; i++) {
+        const struct link *link = &run->links[i];
+        n += link->a != link->b && (link->a == process || link->b == process) &&
+             !(are_near && is_settled(run, link, process));
+    }
+    return n;
+}
+
+/* Neither has another link, settled or not: who tries once more spends a try of the job. */
+static bool has_one_link(const struct run *run, uint64_t process)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < run->n_links; i++) {
         const struct link *link = &run->links[i];
         n += link->a != link->b && (link->a == process || link->b == process);
     }
-    return n;
+    return n == 1;
 }
 
 /* ... to another one that trained as it did: no newcomer that says so. */
@@ -206,7 +232,7 @@ static struct verdict gives_up(struct sched *s, const struct run *run, uint32_t 
 static struct verdict moves_itself(struct sched *s, const struct run *run, uint32_t by,
                                    uint32_t rank, const char *text)
 {
-    const uint32_t n = n_bad(run, run->members[by].incarnation);
+    const uint32_t n = n_bad(run, &run->members[by], &run->members[rank]);
     return gives_up(
         s, run, by,
         standing(run, rank) > standing(run, by)
@@ -351,9 +377,10 @@ static struct verdict judge_two(struct sched *s, struct run *run, uint32_t by, u
     const int bs = standing(run, rank);
     const bool have_trained = as == HAS_TRAINED && bs == HAS_TRAINED;
     const bool is_first = note(run, a, b, have_trained) == 1;
-    const uint32_t n_as = n_bad(run, a->incarnation);
-    const uint32_t n_bs = n_bad(run, b->incarnation);
-    if (is_first && n_as == 1 && n_bs == 1 && as == bs) {
+    const uint32_t n_as = n_bad(run, a, b);
+    const uint32_t n_bs = n_bad(run, b, a);
+    if (is_first && has_one_link(run, a->incarnation) && has_one_link(run, b->incarnation) &&
+        as == bs) {
         return all_try_again(rank, text);
     }
     const bool is_behind = have_trained && a->step < b->step;

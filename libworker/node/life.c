@@ -120,7 +120,7 @@ void life_judge_end(struct life *life, const struct life_input *input)
 static void begin_next(struct life *life, enum life_event event)
 {
     life->is_held = life->is_said = life->is_released = life->is_out = 0;
-    life->is_prepared = life->is_ready = 0;
+    life->is_prepared = life->is_ready = life->is_cut = 0;
     life->verdict = (struct life_verdict){0, 0, ""};
     life->next.generation = 0;
     life_move(life, event);

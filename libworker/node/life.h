@@ -105,6 +105,7 @@ struct life {
     int has_saved;   /* ... which it has, with its end */
     int is_late;     /* ... asked after its end: a generation that follows knows nothing of it */
     int is_said, is_released, is_out; /* FINISHING: our last word, the scheduler's, our traces */
+    int is_cut; /* ... by a plan that is not the plan, while the trainer was at work */
     struct {
         uint64_t job, generation; /* of the Assign that is kept; 0: none */
         uint32_t rank;

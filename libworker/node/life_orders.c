@@ -86,6 +86,24 @@ static int give_up(struct life *life, const struct life_input *input)
     return LIFE_INTERRUPT;
 }
 
+/* It had ended by itself, and not well, and that was not known when this was sent: else its last
+ * word, Stop, had come before. */
+static int has_failed_unheard(const struct life *life, const struct life_input *input)
+{
+    const int is_back = life->is_said || !life->is_cut; /* what he says is of the one in hand */
+    return life->state == LIFE_FINISHING && is_back && life->verdict.code != 0 &&
+           !life->verdict.from_outside && !life->is_released && input->job == life->job &&
+           input->rank == life->rank;
+}
+
+/* The generation that is there now is told what failed before it began. */
+static int tell_it(struct life *life, const struct life_input *input)
+{
+    life->generation = input->generation;
+    life->is_said = life->is_cut = 0; /* he has come back, or had not been at work */
+    return LIFE_TAKEN;
+}
+
 int life_on_assign(struct life *life, const struct life_input *input)
 {
     if (is_old(life, input)) {
@@ -94,6 +112,9 @@ int life_on_assign(struct life *life, const struct life_input *input)
     if (!has_place(life, input)) {
         life->is_released |= life->anew && life->state == LIFE_FINISHING; /* no Stop of it comes */
         return LIFE_DECLINED;
+    }
+    if (has_failed_unheard(life, input)) {
+        return tell_it(life, input);
     }
     if (can_go_on(life, input)) {
         return go_on(life, input);
@@ -270,7 +291,11 @@ static int fail_plan(struct life *life, const struct life_input *input)
 {
     struct life_input failure = *input;
     failure.event = LIFE_FAILED;
-    return life_on_failed(life, &failure) == LIFE_TAKEN ? LIFE_INTERRUPT : LIFE_STALE;
+    if (life_on_failed(life, &failure) != LIFE_TAKEN) {
+        return LIFE_STALE;
+    }
+    life->is_cut = 1;
+    return LIFE_INTERRUPT;
 }
 
 int life_on_plan(struct life *life, const struct life_input *input)

@@ -256,6 +256,8 @@ static int on_order(void *arg, const struct agent_order *order)
     pthread_mutex_lock(&worker->lock);
     uint64_t job = worker->life.job;
     int answer = worker_apply(worker, &input, order->assign);
+    /* of a rank that has ended nothing is left for a generation that does not go on with it */
+    const int anew = order->kind == AGENT_ASSIGN && worker->life.state == LIFE_FINISHING;
     pthread_mutex_unlock(&worker->lock);
     int supersedes = order->kind == AGENT_ASSIGN && (answer & LIFE_INTERRUPT);
     if (supersedes) {
@@ -265,7 +267,8 @@ static int on_order(void *arg, const struct agent_order *order)
     if (answer & (LIFE_DECLINED | LIFE_STALE)) {
         return MS_E_FULL;
     }
-    return (supersedes ? AGENT_SUPERSEDES : 0) | (input.recovers ? AGENT_RECOVERS : 0);
+    return (supersedes ? AGENT_SUPERSEDES : 0) | (input.recovers ? AGENT_RECOVERS : 0) |
+           (anew ? AGENT_ANEW : 0);
 }
 
 static void on_hang(void *arg, const char *text)
@@ -367,11 +370,11 @@ static void do_duty(struct worker *worker, enum life_duty duty, uint64_t generat
         [LIFE_DO_PLAN] = rank_plan, [LIFE_DO_JOIN] = rank_join,  [LIFE_DO_TRAIN] = rank_train,
         [LIFE_DO_HOLD] = rank_hold, [LIFE_DO_STOP] = rank_stop,  [LIFE_DO_PULL] = rank_pull,
         [LIFE_DO_SAY] = rank_say,   [LIFE_DO_CLEAN] = rank_clean};
-    if (worker->generation != generation && worker->train == NULL) {
+    const int is_end = duty == LIFE_DO_SAY || duty == LIFE_DO_STOP;
+    if (worker->generation != generation && worker->generation != 0 && is_end) {
+        rank_go_on(worker, generation); /* ended as it was to go on */
+    } else if (worker->generation != generation && worker->train == NULL) {
         rank_begin(worker);
-    } else if (worker->generation != generation &&
-               (duty == LIFE_DO_SAY || duty == LIFE_DO_STOP)) { /* ended as it was to go on */
-        rank_go_on(worker, generation);
     } else if (duty == LIFE_DO_TRAIN && worker->generation != generation) {
         rank_come_back(worker, generation); /* held before he had begun to pull it */
         return;

@@ -41,8 +41,9 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
     uint32_t worker_num;   /* DYNAMIC: MS_WORKER_NUM */
     int stays_unbound;     /* ranks are not bound to CPUs of their own */
     int force_remote;      /* tests: same-host peers over TLS */
-    /* For programs that train in place: after every step; result of a job that went well. NULL:
-     * none. */
+    /* For programs that train in place: a rank before its data are opened, with its job, which may
+     * get what no text says; after every step; result of a job that went well. NULL: none. */
+    void (*on_rank)(void *arg, struct train *train, struct job *job, int rank, int world);
     void (*on_progress)(void *arg, const struct train_progress *progress);
     void (*on_result)(void *arg, struct train *train, const struct train_result *result);
     int64_t grace_ms; /* tests: for a trainer that was told to end; 0: MS_CANCEL_GRACE_MS */

@@ -171,12 +171,14 @@ static int tell_end(struct worker *worker, enum life_event good, int rc, const s
 
 void rank_begin(struct worker *worker)
 {
+    pthread_mutex_lock(&worker->lock); /* of a rank that ended before it began a newer one comes */
     const Ms__Assign *assign = worker->assign;
     worker->generation = assign->generation;
     worker->has_served = 1;
     worker->job_id = assign->job;
     worker->rank = assign->rank;
     worker->world = assign->world_size;
+    pthread_mutex_unlock(&worker->lock);
     worker->result = (struct train_result){0};
     worker->unsaved[0] = '\0';
     worker->log_path[0] = '\0';
@@ -184,7 +186,7 @@ void rank_begin(struct worker *worker)
     worker->progress_ms = 0;
     worker->last_phase = TRAIN_PREPARING;
     ms_log(MS_LOG_NOTICE, "rank.assigned job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
-           assign->job, assign->generation, assign->rank, assign->world_size);
+           worker->job_id, worker->generation, worker->rank, worker->world);
 }
 
 static int read_assign(struct worker *worker, struct ms_err *err)
@@ -240,6 +242,9 @@ static int make_train(struct worker *worker, struct ms_err *err)
         return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
     }
     rank_set_train(worker, train);
+    if (worker->cfg->on_rank != NULL) {
+        worker->cfg->on_rank(worker->cfg->arg, train, worker->job, cfg.rank, cfg.world);
+    }
     return 0;
 }
 

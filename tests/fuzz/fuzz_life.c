@@ -21,6 +21,8 @@ struct rank { /* generation 0: none */
     int is_provisional;        /* ... until the scheduler says another reason */
     int has_plan, is_prepared; /* it was heard, or none comes; all that it can alone is done */
     int is_planned, is_ready, is_started, is_said, is_released, is_unfit;
+    int is_late;    /* asked after its end to save what it holds */
+    int is_cut;     /* by two plans, while the trainer was at it */
     int stop_code;  /* of a Stop that came before it was in hand */
     int has_failed; /* before that, by two plans */
 };
@@ -71,8 +73,8 @@ static void begin_kept(struct world *world)
 /* The same rank, with a mesh to be made. */
 static void go_on(struct world *world)
 {
-    world->kept.at_step |= world->hand.at_step;
-    world->kept.saves |= world->hand.saves;
+    world->kept.at_step |= world->hand.at_step && !world->hand.is_late;
+    world->kept.saves |= world->hand.saves && !world->hand.is_late;
     world->kept.has_trained = world->hand.has_trained;
     world->kept.has_obeyed = world->hand.has_obeyed;
     world->kept.is_planned = world->kept.is_pulling = world->kept.has_plan = 1;
@@ -114,6 +116,13 @@ static int model_goes_on(const struct rank *hand, const struct life_input *input
            (hand->has_trained || is_sure_of_its_plan);
 }
 
+static int has_failed_unheard(const struct rank *hand, const struct life_input *input)
+{
+    return hand->generation != 0 && hand->is_over && !hand->is_provisional && hand->code != 0 &&
+           (hand->is_said || !hand->is_cut) && !hand->is_released && hand->job == input->job &&
+           hand->number == input->rank;
+}
+
 static void model_go_on(struct world *world, int answer)
 {
     struct rank *hand = &world->hand;
@@ -138,6 +147,12 @@ static void model_assign(struct world *world, int answer, const struct life_inpu
         return;
     }
     world->last = input->generation;
+    if (has_failed_unheard(hand, input)) { /* the same failure, of that generation */
+        FUZZ_CHECK(answer == LIFE_TAKEN && world->kept.generation == 0);
+        hand->generation = input->generation;
+        hand->is_said = hand->is_cut = 0;
+        return;
+    }
     world->kept = (struct rank){.generation = input->generation,
                                 .job = input->job,
                                 .number = input->rank,
@@ -208,6 +223,7 @@ static void model_plan(struct world *world, int answer, const struct life_input 
         FUZZ_CHECK(answer == (interrupts ? LIFE_INTERRUPT : LIFE_STALE));
         if (interrupts) {
             fail_by_itself(world, input->code);
+            hand->is_cut = 1;
         }
     } else {
         int waits = !hand->is_over && !hand->has_plan;
@@ -215,6 +231,12 @@ static void model_plan(struct world *world, int answer, const struct life_input 
         hand->has_plan |= waits;
         meet(hand);
     }
+}
+
+static int holds_what_it_ended_with(const struct rank *hand)
+{
+    return hand->generation != 0 && hand->is_over && !hand->is_provisional && hand->code == 0 &&
+           !hand->is_released && hand->has_trained && hand->recovers;
 }
 
 static void model_at_step(struct world *world, int answer, const struct life_input *input)
@@ -225,9 +247,16 @@ static void model_at_step(struct world *world, int answer, const struct life_inp
         world->kept.saves |= input->saves;
         FUZZ_CHECK(answer == LIFE_TAKEN);
     } else if (is_at_work(&world->hand) && generation == world->hand.generation) {
+        const int is_at_it = world->hand.is_late && world->hand.is_provisional;
         world->hand.at_step = 1;
         world->hand.saves |= input->saves;
-        FUZZ_CHECK(answer == LIFE_STEP);
+        FUZZ_CHECK(answer == (is_at_it ? LIFE_TAKEN : LIFE_STEP));
+    } else if (holds_what_it_ended_with(&world->hand) && input->saves &&
+               generation == world->hand.generation) { /* and saves it after all */
+        world->hand.at_step = world->hand.saves = world->hand.is_late = 1;
+        world->hand.is_provisional = 1;
+        world->hand.is_said = 0;
+        FUZZ_CHECK(answer == LIFE_TAKEN);
     } else {
         FUZZ_CHECK(answer == LIFE_STALE);
     }
@@ -391,7 +420,7 @@ static void work_ends(struct world *world, unsigned how)
     case LIFE_DO_SAY:
         FUZZ_CHECK(!hand->is_said);
         tell(world, LIFE_SAID, 0, 0);
-        hand->is_said = !is_gone_on;
+        hand->is_said = !is_gone_on && !hand->is_provisional;
         break;
     case LIFE_DO_CLEAN:
         FUZZ_CHECK(world->life.verdict.code == hand->code);

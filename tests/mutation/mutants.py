@@ -888,9 +888,9 @@ MUTANTS = [
      "test_sched_enough", "steps_that_are_made_anew_count"),
     ("wall_is_forgotten", C + "budget.c", "mend->wall.n >= MS_RESTARTS_MAX && is_at_wall(run, rank)", "false",
      "a step that kills is tried for ever, where the job goes back before each time"),
-    ("complaint_evicts_at_once", C + "links.c", "if (is_first && n_as == 1 && n_bs == 1 && as == bs) {", "if (false) {",
+    ("complaint_evicts_at_once", C + "links.c", "if (is_first && has_one_link(run, a->incarnation) && has_one_link(run, b->incarnation) && as == bs) {", "if (false) {",
      "a connection that broke costs a healthy process its rank"),
-    ("complaint_never_evicts", C + "links.c", "if (is_first && n_as == 1 && n_bs == 1 && as == bs) {", "if (true) {",
+    ("complaint_never_evicts", C + "links.c", "if (is_first && has_one_link(run, a->incarnation) && has_one_link(run, b->incarnation) && as == bs) {", "if (true) {",
      "a rank that nobody reaches keeps its place"),
     ("last_copy_never_pauses", C + "recover.c", "} else if (run_is_last_copy(run, rank) ||", "} else if (false ||",
      "the only copy of the training spends its tries within a second"),
@@ -980,6 +980,12 @@ MUTANTS = [
      "test_sched_enough", "a_rank_that_others_cannot_reach_moves_the_second_time"),
     ("newcomer_is_believed", C + "links.c", "as < bs ? !(is_firmly_bad(run, b->incarnation) && n_bs > n_as) : as > bs ? is_firmly_bad(run, a->incarnation) && n_as > n_bs :", "",
      "who holds the state gives way to a newcomer that has nothing"),
+    ("slow_newcomer_blames_a_cut", C + "links.c", "!(are_near && is_settled(run, link, process))", "true",
+     "behind a cut, who trained gives way to a spare of its own host that is slow"),
+    ("near_links_count_for_nothing", C + "links.c", "return link->machine_a != link->machine_b && !is_rank(", "return !is_rank(",
+     "who does not reach one spare of its host after the other keeps its rank"),
+    ("far_links_count_for_nothing", C + "links.c", "return link->machine_a != link->machine_b && !is_rank(run, link->a == process ? link->b : link->a);", "return link->machine_a != link->machine_b;",
+     "of two ranks of a host, who reaches no other host keeps its rank"),
     ("last_copy_moves", C + "links.c", ": (moves_a && !run_is_last_copy(run, by)) || run_is_last_copy(run, rank) ?", ": moves_a ?",
      "the only process that holds the state gives way"),
     ("last_copy_leaves_its_mesh", C + "links.c", "if (run_is_last_copy(run, rank)) {", "if (false) {",
@@ -1136,7 +1142,9 @@ MUTANTS = [
     ("plan_told_to_survivors", C + "agree.c", "(!member->has_plan || member->may_lack_plan);", "true;",
      "survivors make their plan again"),
     ("leaving_of_this_rank_only", C + "report.c", "const bool leaving = hold->node->leaving;", "const bool leaving = msg->leaving;",
-     "a worker that was asked to end, and declines the round that was on its way, fails the job"),
+     "a worker that was asked to end, and declines the round that was on its way, fails the job",
+     "the two cross in one of many thousand clusters only",
+     "test_sched_recover", "a_process_that_was_asked_to_end_declines_the_round_and_the_job_goes_on"),
     ("plan_not_told_to_newcomer", C + "recover.c", "if (run_assign(s, job) && (job->plan == NULL || run_tell_plan(s, job))) {", "if (run_assign(s, job)) {",
      "who takes a rank never hears of its plan"),
     ("plan_forgotten", C + "report.c", "if (!job->recovery) { /* else the next one who takes a rank has to hear of it */", "if (true) {",
@@ -1350,3 +1358,6 @@ MUTANTS = [
     ("stop_without_recovery_asks_another", C + "stop.c", "if (!job->recovery || has_saved) {", "if (has_saved) {",
      "a rank that trains for itself saves its weights as the job's"),
 ]
+
+# What is rare, and from which seed on it happens: elsewhere it takes more clusters than are run.
+SEEDS = {"last_copy_moves": 703000}

@@ -55,7 +55,9 @@ struct m_host {   /* that lost a node while a job got ready there; none: all is 
     uint32_t key; /* name */
     uint32_t vain_least, vain_most; /* such losses since a job started there */
     int64_t from, until;            /* paused until: between these two */
-    int64_t paused_at;              /* the last time */
+    int64_t
+        worked_until;    /* a pause that began before a job started there, until then at the most */
+    int64_t paused_at;   /* the last time */
     struct m_host_loss { /* of processes with a rank of a job that recovers, the last of them */
         int64_t at;
         uint64_t incarnation;

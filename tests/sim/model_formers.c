@@ -70,12 +70,38 @@ void m_pairs_start(struct m_job *job)
     }
 }
 
-static uint32_t n_bad(const struct m_job *job, uint64_t process)
+static bool has_rank(const struct m_job *job, uint64_t process)
+{
+    bool has = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        has = has || (!r->vacant && !r->lost && r->incarnation == process);
+    }
+    return has;
+}
+
+static bool has_one(const struct m_job *job, uint64_t process)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < job->n_pairs; i++) {
         const struct m_pair *pair = &job->pairs[i];
         n += pair->a != pair->b && (pair->a == process || pair->b == process);
+    }
+    return n == 1;
+}
+
+/* Beside another one of its machine who has given way elsewhere does not count. */
+static uint32_t n_bad(const struct m_job *job, const struct m_rank *r, const struct m_rank *other)
+{
+    const bool is_near = strcmp(r->machine, other->machine) == 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < job->n_pairs; i++) {
+        const struct m_pair *pair = &job->pairs[i];
+        if (pair->a == pair->b || (pair->a != r->incarnation && pair->b != r->incarnation)) {
+            continue;
+        }
+        const uint64_t far = pair->a == r->incarnation ? pair->b : pair->a;
+        n += !is_near || strcmp(pair->machine_a, pair->machine_b) == 0 || has_rank(job, far);
     }
     return n;
 }
@@ -87,12 +113,8 @@ bool m_is_unreached(const struct m_job *job, uint64_t process)
     for (uint32_t i = 0; i < job->n_pairs; i++) {
         const struct m_pair *pair = &job->pairs[i];
         const uint64_t other = pair->a == process ? pair->b : pair->a;
-        bool has_rank = other == process;
-        for (uint32_t rank = 0; rank < job->workers; rank++) {
-            has_rank = has_rank || (!job->ranks[rank].vacant && !job->ranks[rank].lost &&
-                                    job->ranks[rank].incarnation == other);
-        }
-        is = is || ((pair->a == process || pair->b == process) && has_rank);
+        is = is || ((pair->a == process || pair->b == process) &&
+                    (other == process || has_rank(job, other)));
     }
     return is;
 }
@@ -195,9 +217,10 @@ void m_judge_link(struct model *m, struct m_job *job, uint32_t rank, bool moves)
     const int as = standing(job, by);
     const int bs = standing(job, job->blamed);
     const uint32_t n = note_pair(job, a, b, as == 2 && bs == 2);
-    const uint32_t n_as = n_bad(job, a->incarnation);
-    const uint32_t n_bs = n_bad(job, b->incarnation);
-    const bool is_first = n == 1 && n_as == 1 && n_bs == 1 && as == bs;
+    const uint32_t n_as = n_bad(job, a, b);
+    const uint32_t n_bs = n_bad(job, b, a);
+    const bool is_first =
+        n == 1 && has_one(job, a->incarnation) && has_one(job, b->incarnation) && as == bs;
     const uint32_t low = as < bs ? by : job->blamed;
     const uint32_t high = as < bs ? job->blamed : by;
     const bool is_high_bad =
@@ -634,6 +657,8 @@ void m_former_takes(struct m_rank *r, const struct m_former *former, const struc
     snprintf(r->node, sizeof(r->node), "%s", node->id);
     memcpy(r->owner, node->owner, sizeof(r->owner));
     memcpy(r->host, node->host_name, sizeof(r->host));
+    r->ready_in = r->incarnation == node->incarnation ? r->ready_in : 0;
+    r->steps = r->incarnation == node->incarnation ? r->steps : 0;
     r->incarnation = node->incarnation;
     r->pid = node->pid;
     snprintf(r->machine, sizeof(r->machine), "%s", m_machine(node));

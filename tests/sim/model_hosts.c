@@ -37,10 +37,15 @@ static struct m_host *host_add(struct model *m, uint32_t key)
     return host;
 }
 
+static bool is_surely_over(const struct model *m, int64_t until)
+{
+    return m->mono >= until + LATE_MS && m->mono > m->busy_until;
+}
+
 enum m_pause m_pause_of(const struct model *m, const struct m_node *node)
 {
     const struct m_host *host = host_find(m, node);
-    if (host == NULL || (m->mono >= host->until + LATE_MS && m->mono > m->busy_until)) {
+    if (host == NULL || is_surely_over(m, host->until)) {
         return M_NOT_PAUSED;
     }
     return m->mono + SLACK_MS < host->from ? M_PAUSED : M_PERHAPS;
@@ -270,10 +275,10 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     if (m->mono + SLACK_MS < host->from) {
         return; /* it is paused: several were lost together */
     }
-    if (m->mono >= host->until + LATE_MS && m->mono > m->busy_until) { /* its timer has fired */
+    if (is_surely_over(m, host->until)) { /* its timer has fired */
         host->from = m->mono + pause_ms(host->vain_least++);
-    } else if (host->vain_least == 0) {
-        host->vain_least = 1;
+    } else if (host->vain_least == 0 && is_surely_over(m, host->worked_until)) {
+        host->vain_least = 1; /* else it may be paused for losses that do not count any more */
     }
     const int64_t until = m->mono + pause_ms(host->vain_most++);
     host->until = until > host->until ? until : host->until; /* a longer one may still go on */
@@ -315,6 +320,7 @@ void m_hosts_work(struct model *m, const struct m_job *job)
         struct m_host *host = node != NULL ? host_find(m, node) : NULL;
         if (host != NULL) {
             host->vain_least = host->vain_most = 0;
+            host->worked_until = host->until;
         }
     }
 }

@@ -126,7 +126,7 @@ static void said_again(struct m_job *job, struct m_rank *r, const Ms__RankDone *
     }
     m_saver_answered(job, msg->rank);
     r->tried = msg->code != MS_OK || (r->tried && m_stops_at_step(job));
-    if (msg->code == MS_OK && !m_stops_at_step(job)) { /* who stood said none before */
+    if (msg->weights_sha256[0] != '\0' && !m_stops_at_step(job)) { /* who stood said none before */
         snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
     }
     note_kept(job, msg);
@@ -393,15 +393,17 @@ bool m_ready_is_over(const struct model *m, const struct m_job *job, int64_t lat
            m->mono - job->placed_at >= m->w->topo_ms + m->stretch - job->placed_stretch + late_ms;
 }
 
-/* Whoever is missing then is waited for, and looked at again with each heartbeat. */
-static void unready_seen(const struct model *m, struct m_job *job)
+/* Whoever is missing then is waited for, and looked at again with each heartbeat; so is a disk
+ * without the room in which somebody could take a vacant rank. */
+static void unready_seen(const struct model *m, struct m_job *job, bool blamed)
 {
+    const bool waits = blamed || (m->refusing && m_has_vacant(job));
     bool preparing = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         preparing = preparing || (!r->ready && !r->missing && !r->done) || r->vacant;
     }
-    if (!preparing || !m_ready_is_over(m, job, 0)) {
+    if (!preparing || waits || !m_ready_is_over(m, job, 0)) {
         job->unready_at = m->mono;
         job->unready_stretch = m->stretch;
     }
@@ -986,6 +988,8 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
     job->late_saver = saver;
     begin_grace(m, job);
     if (!is_at_it && node != NULL && node->conn != 0) {
+        const uint64_t known = node->hold.generation;
+        job->ranks[saver].settled = known != job->generation ? known : 0;
         struct m_stop stop = {.job = job->id,
                               .generation = node->hold.generation,
                               .code = MS_E_CANCELLED,
@@ -1020,13 +1024,23 @@ static bool was_asked_too_late(const struct model *m, const struct m_stop *heard
     return heard->saves && heard->code == MS_OK && !is_here;
 }
 
+/* Before its job ended, in the same event. */
+static bool was_heard(const struct model *m, const struct m_stop *stop)
+{
+    bool was = false;
+    for (size_t i = 0; i < m->heard.n; i++) {
+        was = was || stop_fits(stop, &m->heard.at[i]);
+    }
+    return was;
+}
+
 /* Who had to hear Stop did, with the code and the words of the end; and nobody else. */
 static void judge_stops(struct model *m)
 {
     for (size_t i = 0; i < m->stops.n; i++) {
         struct m_stop *stop = &m->stops.at[i];
         const struct m_job *job = m_job_find(m, stop->job);
-        if (stop->claim && job != NULL && m_is_ended(job)) {
+        if (stop->claim && job != NULL && m_is_ended(job) && !was_heard(m, stop)) {
             stop->code = job->code;
             stop->any_text = false;
             snprintf(stop->text, sizeof(stop->text), "%s", job->reason);
@@ -1188,10 +1202,11 @@ void m_judge_ranks_after(struct model *m)
     judge_end_is_told(m);
     for (size_t i = 0; i < m->jobs.n; i++) {
         struct m_job *job = &m->jobs.at[i];
+        const bool blamed = job->blame_at != SIM_NEVER;
         job->blame_at = job->complaint_judged ? SIM_NEVER : job->blame_at;
         job->complaint_judged = false;
         if (!job->dropped && m_is_placed(job)) {
-            unready_seen(m, job);
+            unready_seen(m, job, blamed);
         }
         const char *late = !job->dropped && m_is_placed(job) ? overdue(m, job) : NULL;
         if (late != NULL) {

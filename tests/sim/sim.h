@@ -216,7 +216,6 @@ struct sim_node {
     bool renews;  /* its process begins anew after this rank ... */
     bool unfit;   /* ... which it cannot serve */
     bool no_good; /* a newcomer that cannot serve this rank, nor later */
-    uint32_t digest;
     const char *isa;
     int64_t lease_ms;                   /* as it was told */
     bool deaf;                          /* finishes no step when asked to */

@@ -47,7 +47,6 @@ static void take_order(struct sim_node *node, const struct sim_order *order)
     node->recovers = order->recovers;
     snprintf(node->plan, sizeof(node->plan), "%s", order->plan);
     node->has_chosen = node->started = node->stopped = node->is_wrong = false;
-    node->digest = 0;
     node->step = 0;
     node->n_evals = 0;
     node->replica = (struct sim_replica){0};
@@ -336,12 +335,14 @@ static void send_done(struct world *w, struct sim_node *node)
     msg.leaving = node->renews || node->leaving;
     node->life.anew |= node->renews; /* it takes no other rank any more */
     msg.plan_sha256 = (char *)plan_of(w, node);
-    msg.weights_sha256 = (char *)digests[node->digest];
+    const struct sim_op *op = op_of_job(w, node->job);
+    const bool lies = op != NULL && op->digests_differ && node->rank == 1;
+    msg.weights_sha256 = (char *)digests[lies];
     if (node->recovers) {
         msg.steps = node->life.verdict.code == 0 ? node->replica.step : 0;
-        msg.weights_sha256 = (char *)(node->stands        ? ""
-                                      : node->digest == 0 ? train_digest(&node->replica, weights)
-                                                          : digests[1]);
+        msg.weights_sha256 = (char *)(node->stands ? ""
+                                      : lies       ? digests[1]
+                                                   : train_digest(&node->replica, weights));
     }
     net_up(w, node->link, MS_MSG_RANK_DONE, 0, &msg.base);
 }
@@ -556,7 +557,7 @@ static void plan_and_join(struct world *w, struct sim_node *node, uint32_t bad)
     }
 }
 
-static void train(struct world *w, struct sim_node *node, const struct sim_op *op, uint32_t bad)
+static void train(struct world *w, struct sim_node *node, uint32_t bad)
 {
     bool holds = node->life.state == LIFE_HOLDING;
     if (holds || (bad == 2 && node->workers > 1 && node->registered)) {
@@ -568,7 +569,6 @@ static void train(struct world *w, struct sim_node *node, const struct sim_op *o
         node->work_at = w->now + 150; /* again and again */
         return;                       /* it waits for its peer: the reports must end the job */
     }
-    node->digest = op != NULL && op->digests_differ && node->rank == 1;
     if (bad == 3) {
         op_cancel_now(w, node->job);
     }
@@ -600,10 +600,17 @@ static void begin_order(struct world *w, struct sim_node *node, const struct sim
                     disk_job(w, taken.job)->state == JOB_RECOVERING;
 }
 
+/* By itself. */
+static bool has_failed(const struct sim_node *node)
+{
+    return node->life.verdict.code != 0 && !node->life.verdict.from_outside &&
+           !node->life.is_released;
+}
+
 /* Somebody ended it, and it has let go of what it did. */
 static void acknowledge(struct world *w, struct sim_node *node)
 {
-    node->stopped = true;
+    node->stopped = false; /* not behind a step, as it was asked */
     node->owed_job = node->job;
     node->owed_generation = node->generation;
     node->owed_rank = node->rank;
@@ -643,7 +650,11 @@ static void work_due(struct world *w, struct sim_node *node)
     uint32_t bad = op != NULL && node->rank == 0 ? op->bad_rank_code : 0;
     node->work_at = SIM_FOREVER;
     if (life_duty(&node->life) == LIFE_DO_SAY) {
-        acknowledge(w, node);
+        if (has_failed(node)) { /* of the generation before, which was not heard */
+            say_done(w, node);
+        } else {
+            acknowledge(w, node);
+        }
         return;
     }
     if (node->recovers && node->life.state != LIFE_PLANNING) {
@@ -657,7 +668,7 @@ static void work_due(struct world *w, struct sim_node *node)
         break;
     case LIFE_DO_TRAIN:
     case LIFE_DO_HOLD:
-        train(w, node, op, bad);
+        train(w, node, bad);
         break;
     default:
         break;
@@ -990,7 +1001,7 @@ static void on_registered(struct world *w, struct sim_node *node)
         owed.job = node->owed_job;
         owed.generation = node->owed_generation;
         owed.rank = node->owed_rank;
-        owed.stopped = true;
+        owed.stopped = false;
         owed.life.verdict.code = MS_E_ABORTED;
         send_done(w, &owed);
     }

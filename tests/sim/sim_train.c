@@ -275,7 +275,7 @@ static uint32_t silent_peer(struct world *w, const struct sim_node *node)
     for (uint32_t rank = 0; rank < mesh->workers; rank++) {
         const struct sim_node *peer = mesh_node(w, mesh, rank);
         if (rank != node->seat && (peer == NULL || !mesh_reaches(w, mesh, rank, node->seat) ||
-                                   peer->hung || peer->phase == SIM_COMPUTES)) {
+                                   peer->hung || (mesh->stands && peer->phase == SIM_COMPUTES))) {
             return rank;
         }
     }
@@ -437,8 +437,6 @@ static bool disk_hangs(struct world *w, struct sim_node *node)
 
 static void end(struct world *w, struct sim_node *node, uint32_t bad)
 {
-    const struct sim_op *op = op_of_job(w, node->job);
-    node->digest = op != NULL && op->digests_differ && node->rank == 1;
     if (bad == 3) {
         op_cancel_now(w, node->job);
     }

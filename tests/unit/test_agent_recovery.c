@@ -375,13 +375,16 @@ START_TEST(rank_that_holds_or_goes_on_tells_its_step_at_once)
 }
 END_TEST
 
+/* It was given up for the new one, or had failed by itself before that came. */
+static const int anew[] = {AGENT_RECOVERS | AGENT_SUPERSEDES, AGENT_RECOVERS | AGENT_ANEW};
+
 START_TEST(rank_that_begins_anew_claims_no_step_of_the_one_before)
 {
     struct desk desk;
     struct agent *agent = hold_recovering(&desk, 60000);
     agent_set_phase(agent, 3, AGENT_TRAINING, 41);
     until(&desk, desk.last_step == 41);
-    atomic_store(&supersedes, AGENT_RECOVERS | AGENT_SUPERSEDES);
+    atomic_store(&supersedes, anew[_i]);
     send_assign_of(&desk, 4);
     struct agent_order order = next(&desk);
     ms_wire_free(&order.assign->base);
@@ -431,7 +434,8 @@ int main(void)
     tcase_add_test(tc, end_of_a_rank_that_is_to_save_after_it_is_not_said_again);
     tcase_add_test(tc, rank_that_goes_on_claims_the_last_assign_and_the_step_that_it_stands_at);
     tcase_add_test(tc, rank_that_holds_or_goes_on_tells_its_step_at_once);
-    tcase_add_test(tc, rank_that_begins_anew_claims_no_step_of_the_one_before);
+    tcase_add_loop_test(tc, rank_that_begins_anew_claims_no_step_of_the_one_before, 0,
+                        (int)MS_ARRAY_SIZE(anew));
     tcase_add_test(tc, assign_that_comes_twice_is_no_answer_and_no_order);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -107,6 +107,67 @@ START_TEST(who_lost_a_peer_lets_the_scheduler_speak_first)
 }
 END_TEST
 
+/* Its last word and the Assign of a round cross: nobody would listen to what it said of the
+ * generation before, and it would begin anew with nothing. */
+START_TEST(a_failure_that_was_not_heard_is_told_to_the_generation_that_came)
+{
+    struct life life = in_state(LIFE_TRAINING, 3);
+    ends(&life, LIFE_DO_TRAIN, LIFE_FAILED, MS_E_IO, "cannot read the data");
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_TAKEN); /* not said yet */
+    ck_assert_uint_eq(life.generation, 4);
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 5, 0, NULL), LIFE_TAKEN); /* said */
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_SAY);
+    ck_assert_int_eq(life.state, LIFE_FINISHING);
+    ck_assert_uint_eq(life.generation, 5);
+    ck_assert_uint_eq(life.next.generation, 0);
+    ck_assert_int_eq(life.verdict.code, MS_E_IO);
+    ck_assert_str_eq(life.verdict.text, "cannot read the data");
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    order(&life, LIFE_STOP, 5, MS_E_FAILED, "rank 1 failed");
+
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 6, 0, NULL), LIFE_TAKEN); /* it was heard */
+    ends(&life, LIFE_DO_CLEAN, LIFE_OUT, 0, NULL);
+    ck_assert_int_eq(life.state, LIFE_PLANNING);
+    ck_assert_uint_eq(life.generation, 6);
+}
+END_TEST
+
+/* Two plans end a rank while the trainer is at work: what he says then is of that generation. */
+START_TEST(a_failure_that_the_trainer_was_not_back_from_is_told_when_he_is)
+{
+    struct life life = in_state(LIFE_PLANNING, 3);
+    ck_assert_int_eq(order(&life, LIFE_PLAN, 3, MS_E_PROTOCOL, "two plans"), LIFE_INTERRUPT);
+    struct life cut = life;
+    ck_assert_int_eq(order(&cut, LIFE_ASSIGN, 4, 0, NULL), LIFE_TAKEN);
+    ck_assert_uint_eq(cut.generation, 3);
+    ck_assert_uint_eq(cut.next.generation, 4);
+
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    for (uint64_t generation = 4; generation <= 5; generation++) { /* two in a row */
+        ck_assert_int_eq(order(&life, LIFE_ASSIGN, generation, 0, NULL), LIFE_TAKEN);
+        ck_assert_uint_eq(life.generation, generation);
+        ck_assert_int_eq(life_duty(&life), LIFE_DO_SAY);
+    }
+}
+END_TEST
+
+/* What was ended from outside is known there, and another rank is no answer to a failure. */
+START_TEST(only_a_failure_of_its_own_is_told_again)
+{
+    struct life life = in_state(LIFE_TRAINING, 3);
+    order_of(&life, 8, LIFE_ASSIGN, 4, 0, NULL); /* superseded */
+    order_of(&life, 8, LIFE_ASSIGN, 5, 0, NULL);
+    ck_assert_uint_eq(life.generation, 3);
+
+    life = in_state(LIFE_TRAINING, 3);
+    ends(&life, LIFE_DO_TRAIN, LIFE_FAILED, MS_E_IO, "cannot read the data");
+    ck_assert_int_eq(order_of(&life, 8, LIFE_ASSIGN, 4, 0, NULL), LIFE_TAKEN);
+    ck_assert_uint_eq(life.generation, 3);
+    ck_assert_uint_eq(life.next.generation, 4);
+}
+END_TEST
+
 START_TEST(the_last_word_explains_a_success_that_was_none_and_no_failure)
 {
     struct life life = in_state(LIFE_FINISHING, 3);
@@ -447,6 +508,9 @@ int main(void)
     tcase_add_test(tc, stop_of_a_rank_that_is_kept_is_its_end_before_it_began);
     tcase_add_test(tc, assign_in_the_place_of_a_stop_ends_the_rank_in_hand);
     tcase_add_test(tc, who_lost_a_peer_lets_the_scheduler_speak_first);
+    tcase_add_test(tc, a_failure_that_was_not_heard_is_told_to_the_generation_that_came);
+    tcase_add_test(tc, a_failure_that_the_trainer_was_not_back_from_is_told_when_he_is);
+    tcase_add_test(tc, only_a_failure_of_its_own_is_told_again);
     tcase_add_test(tc, the_last_word_explains_a_success_that_was_none_and_no_failure);
     tcase_add_test(tc, asked_to_leave_the_process_ends_after_its_last_word);
     tcase_add_test(tc, nothing_is_said_about_a_rank_that_the_node_cannot_serve);

@@ -75,6 +75,22 @@ START_TEST(where_rank_0_had_saved_the_job_has_succeeded)
 }
 END_TEST
 
+/* Its ranks had said that it has more steps: the last word counts. */
+START_TEST(a_job_that_ended_early_ends_without_who_is_lost_too)
+{
+    running(RANKS);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        Ms__RankDone msg = end_of(rank, MS_OK, rank == 0 ? "it ended early: so it is" : "");
+        msg.steps = 30;
+        fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+    }
+    fix_close(conns[2]);
+    fix_job_is(1, "RECOVERING", "all steps are made; 30 s after the loss the job ends without it");
+    beat_for(MS_CANCEL_GRACE_MS);
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 30 steps; rank 0 (node w0) says: it ended early");
+}
+END_TEST
+
 START_TEST(who_ends_later_than_that_ends_the_job)
 {
     running(2);
@@ -809,6 +825,7 @@ int main(void)
     tcase_add_test(t, before_the_last_step_a_lost_rank_is_waited_for);
     tcase_add_test(t, who_has_no_place_for_weights_owes_none);
     tcase_add_test(t, a_program_whose_rank_0_takes_long_is_waited_for);
+    tcase_add_test(t, a_job_that_ended_early_ends_without_who_is_lost_too);
     tcase_add_test(t, where_one_has_a_place_it_is_waited_for);
     tcase_add_test(t, who_comes_back_to_its_rank_then_is_told_to_stand);
     suite_add_tcase(suite, t);

@@ -111,6 +111,69 @@ START_TEST(all_ranks_of_a_side_move_where_the_other_one_has_nodes_for_them)
 }
 END_TEST
 
+/* Rank 1's host is cut off, and the spare of rank 0's host that takes its rank is slow: which of
+ * the two says so (0: rank 0, 1: the spare) tells nothing of rank 0, which trained. Where it does
+ * not reach the next spare of its host either, it is at fault itself (2). */
+START_TEST(who_trained_does_not_give_way_to_a_slow_newcomer_beside_it_for_a_cut)
+{
+    training(2);
+    uint64_t slow = node_on("s", 9, "a");
+    uint64_t next = node_on("t", 10, "a");
+    complains(1, 0, 1);
+    complains(2, 0, 1);
+    ck_assert_ptr_nonnull(fix_heard(slow, MS_MSG_ASSIGN));
+    conns[1] = slow;
+
+    complains(3, _i == 1, _i != 1);
+
+    ck_assert(hears_stop(slow) && !hears_stop(conns[0]));
+    const Ms__Assign *msg = fix_heard(next, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(msg);
+    ck_assert_uint_eq(msg->rank, 1);
+    if (_i == 2) {
+        conns[1] = next;
+        complains(4, 0, 1);
+        fix_job_is(1, "RECOVERING", "rank 0 (node n0 on host a) was given up: 2 processes and it");
+    }
+}
+END_TEST
+
+/* ... nor where it had taken the state, and was ready, before it was held up. */
+START_TEST(who_trained_does_not_give_way_to_a_slow_rank_beside_it_for_a_cut)
+{
+    training(2);
+    uint64_t slow = node_on("s", 9, "a");
+    uint64_t next = node_on("t", 10, "a");
+    complains(1, 0, 1);
+    complains(2, 0, 1);
+    conns[1] = slow;
+    all_ready_at(3, 2, 100);
+
+    complains(3, 0, 1);
+
+    ck_assert(!hears_stop(conns[0]));
+    const Ms__Assign *msg = fix_heard(next, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(msg);
+    ck_assert_uint_eq(msg->rank, 1);
+}
+END_TEST
+
+/* That a rank of another host does not reach it counts while that one has its rank. */
+START_TEST(who_reaches_neither_the_rank_beside_it_nor_another_host_moves)
+{
+    two_and_one();
+    uint64_t spare = node_on("s", 9, "c");
+    complains(1, 2, 0);
+
+    complains(2, 0, 1);
+
+    ck_assert(!hears_stop(conns[1]) && !hears_stop(conns[2]));
+    const Ms__Assign *msg = fix_heard(spare, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(msg);
+    ck_assert_uint_eq(msg->rank, 0);
+}
+END_TEST
+
 /* Each on a host of its own, which says nothing of the next one: no try is spent while one is left.
  */
 START_TEST(spares_that_nobody_reaches_cost_no_try_while_another_one_is_left)
@@ -1173,6 +1236,10 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, a_link_that_is_cut_for_good_costs_no_step);
     tcase_add_test(t, all_ranks_of_a_side_move_where_the_other_one_has_nodes_for_them);
+    tcase_add_loop_test(t, who_trained_does_not_give_way_to_a_slow_newcomer_beside_it_for_a_cut, 0,
+                        3);
+    tcase_add_test(t, who_trained_does_not_give_way_to_a_slow_rank_beside_it_for_a_cut);
+    tcase_add_test(t, who_reaches_neither_the_rank_beside_it_nor_another_host_moves);
     tcase_add_test(t, spares_that_nobody_reaches_cost_no_try_while_another_one_is_left);
     tcase_add_test(t, spares_that_nobody_reaches_cost_tries_once_all_known_pairs_are_theirs);
     tcase_add_test(t, a_node_beside_one_that_was_not_reached_is_asked_last);

@@ -82,6 +82,34 @@ START_TEST(a_process_in_the_place_of_another_tells_when_that_was_heard_of)
 }
 END_TEST
 
+/* Its word of the generation before says so, the one of the round that crossed it does not. */
+START_TEST(a_process_that_was_asked_to_end_declines_the_round_and_the_job_goes_on)
+{
+    running(2);
+    uint64_t spare = fix_register("w7", 7);
+    fix_close(conns[1]);
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 0;
+    msg.code = MS_E_CANCELLED;
+    msg.text = (char *)"its process ends (TERM)";
+    msg.steps = 41;
+    msg.leaving = true;
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    fix_job_is(1, "RECOVERING", "generation 2");
+
+    msg.generation = 2;
+    msg.leaving = false;
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+
+    ck_assert_int_eq(n_events("job.failed"), 0);
+    last_heard_of("rank 0 (node w0 on host h) left: its process ends (TERM)");
+    fix_beat(spare);
+    fix_job_is(1, "RECOVERING", "waits for node w1");
+}
+END_TEST
+
 START_TEST(all_go_on_when_all_are_ready)
 {
     running(2);
@@ -795,6 +823,7 @@ int main(void)
     TCase *t = tcase_create("who");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, an_idle_node_takes_the_lost_rank_at_once);
+    tcase_add_test(t, a_process_that_was_asked_to_end_declines_the_round_and_the_job_goes_on);
     tcase_add_test(t, a_loss_tells_when_the_node_was_heard_of_before);
     tcase_add_test(t, a_loss_that_a_process_tells_itself_has_no_silence_before_it);
     tcase_add_test(t, a_process_in_the_place_of_another_tells_when_that_was_heard_of);

@@ -133,6 +133,59 @@ START_TEST(an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served)
 }
 END_TEST
 
+/* Its last word and the Assign of a round cross: it is said again, of that generation, or nobody
+ * would listen to it. */
+START_TEST(a_failure_that_no_stop_has_answered_is_said_of_the_next_generation)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    meet(&desk, &life);
+    plan_from = MS_PLAN_GIVEN;
+    send_rank(&desk, 3, 1, JOB(1));
+    send_plan(&desk, 3, "no plan at all");
+    until(&desk, desk.n_done == 1);
+    ck_assert_int_ne(desk.done[0].code, 0);
+
+    send_rank(&desk, 4, 1, JOB(1));
+    until(&desk, desk.n_done == 2);
+    ck_assert_uint_eq(desk.done[1].generation, 4);
+    ck_assert_int_eq(desk.done[1].code, desk.done[0].code);
+    ck_assert_str_eq(desk.done[1].text, desk.done[0].text);
+    ck_assert_uint_eq(desk.last_step, 0); /* nor does it claim what is lost */
+
+    send_stop(&desk, 4, 0);
+    until(&desk, desk.last_job == 0);
+    plan_from = MS_PLAN_OWN;
+    send_rank(&desk, 5, 1, JOB(1)); /* what was heard is no hindrance */
+    until(&desk, desk.n_ready == 1);
+    ck_assert_int_eq(desk.n_done, 2);
+    stop_rank(&desk, 5);
+    end(&life, &desk);
+}
+END_TEST
+
+/* Of a process that was frozen, say: all that was sent to it meanwhile comes at once. */
+START_TEST(many_generations_at_once_of_a_rank_that_fails_before_it_begins)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    uint64_t generation = 3;
+    meet(&desk, &life);
+    for (int burst = 0; burst < 30; burst++) {
+        for (int i = 0; i < 50; i++) {
+            send_rank(&desk, generation++, 1, "{}");
+        }
+        desk.n_done = 0;
+        until(&desk, desk.n_done > 0);
+        send_stop(&desk, generation - 1, 0);
+    }
+    send_rank(&desk, generation, 1, JOB(1));
+    until(&desk, desk.n_ready == 1);
+    stop_rank(&desk, generation);
+    end(&life, &desk);
+}
+END_TEST
+
 /* Where it is when the next generation comes is left to chance: in a step, between two, or done. */
 START_TEST(rank_that_is_given_again_goes_on_with_the_weights_that_it_has)
 {
@@ -466,6 +519,8 @@ int main(void)
     tcase_add_test(tc, the_same_generation_of_another_job_is_another_rank);
     tcase_add_test(tc, weights_of_a_rank_that_trains_for_itself_are_its_own);
     tcase_add_test(tc, two_generations_that_come_at_once_are_one_to_go_on_with);
+    tcase_add_test(tc, a_failure_that_no_stop_has_answered_is_said_of_the_next_generation);
+    tcase_add_test(tc, many_generations_at_once_of_a_rank_that_fails_before_it_begins);
     tcase_add_test(tc, rank_that_is_given_again_goes_on_with_the_weights_that_it_has);
     tcase_add_test(tc, rank_that_goes_on_has_no_grace_of_the_generation_before);
     tcase_add_test(tc, rank_0_says_its_plan_and_waits_until_all_obey_it);
