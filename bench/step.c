@@ -94,7 +94,11 @@ static void fill_batch(struct work *w)
 
 static int work_init(struct work *w, const struct settings *set, struct ms_err *err)
 {
-    struct network_input input = {set->batch, set->channels, set->side, set->side, 10, 0, 0};
+    struct network_input input = {.batch = set->batch,
+                                  .channels = set->channels,
+                                  .height = set->side,
+                                  .width = set->side,
+                                  .classes = 10};
     struct plan_request request = {.world = 1,
                                    .threads = set->threads,
                                    .isa = set->isa,

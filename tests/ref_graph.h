@@ -17,6 +17,9 @@ struct ref_graph;
 /* Is there a reference kernel for the op? A graph with an op without one cannot run. */
 int ref_graph_knows(enum op_kind kind);
 
+/* Where the data are tokens, how many words there are, else 0: what a batch is drawn from. */
+int64_t ref_graph_words(const struct graph *graph);
+
 /* An activation (graph.h) of one number, and its derivative there; at a kink what PyTorch takes. */
 double ref_activation(enum op_kind kind, double x, double alpha);
 double ref_activation_slope(enum op_kind kind, double x, double alpha);

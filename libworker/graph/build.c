@@ -8,6 +8,8 @@
 static const char *role_name(char want)
 {
     switch (want) {
+    case 'd':
+        return "the data";
     case 'p':
         return "a parameter";
     case 's':
@@ -16,6 +18,8 @@ static const char *role_name(char want)
         return "an integer label";
     case 'f':
         return "a float target";
+    case 'l':
+        return "a label";
     default:
         return "the data or the output of an op";
     }
@@ -24,10 +28,14 @@ static const char *role_name(char want)
 static int role_fits(const struct tensor *tensor, char want)
 {
     switch (want) {
+    case 'd':
+        return tensor->role == TENSOR_DATA;
     case 'p':
         return tensor->role == TENSOR_PARAM;
     case 's':
         return tensor->role == TENSOR_STATE;
+    case 'l':
+        return tensor->role == TENSOR_LABEL;
     case 'i':
         return tensor->role == TENSOR_LABEL && tensor->dtype == MS_I32;
     case 'f':
@@ -100,7 +108,7 @@ static int check_inputs(const struct graph *graph, const struct op_row *row, con
 static void value_name(const struct graph *graph, const struct op_row *row, const struct op *op,
                        char *buf, size_t size)
 {
-    int has_weight = row->wants[0] == 'v' && row->wants[1] == 'p';
+    int has_weight = row->wants[1] == 'p';
     const char *owner = has_weight ? graph->tensors[op->in[1]]->name : "";
     const char *dot = strrchr(owner, '.');
     if (dot != NULL && dot > owner) {

@@ -91,14 +91,36 @@ char *graph_describe(const struct graph *graph)
         if (op->groups > 1 && w->kernel_h == 0) {
             put(&text, " [%lld groups]", (long long)op->groups);
         }
+        if (op->kind == OP_PAD) {
+            put(&text, " [pad %lld %lld %lld %lld]", (long long)w->pad_top, (long long)w->pad_left,
+                (long long)w->pad_bottom, (long long)w->pad_right);
+        }
+        if (op->kind == OP_UPSAMPLE) {
+            static const char *const modes[] = {"nearest", "linear", "linear by corners"};
+            put(&text, " [%lldx%lld, %s]", (long long)w->stride_h, (long long)w->stride_w,
+                modes[op->mode]);
+        }
+        if (op->size > 0) {
+            put(&text, " [%lld from %lld on]", (long long)op->size, (long long)op->first);
+        }
         if (op->of_pixels) {
             put(&text, " [of each pixel]");
         }
+        if (op->is_causal) {
+            put(&text, " [causal]");
+        }
+        if (op->is_reversed) {
+            put(&text, " [from the last token]");
+        }
         if (op->rate > 0) {
-            put(&text, " [rate %g]", op->rate);
+            static const char *const of[] = {"", " of channels", " of samples"};
+            put(&text, " [rate %g%s]", op->rate, of[op->of]);
         }
         if (op_row(op->kind)->alpha != NULL) {
             put(&text, " [%s %.9g]", op_row(op->kind)->alpha, op->alpha);
+        }
+        if (op->beta != 0) {
+            put(&text, " [plus %.9g]", op->beta);
         }
         put(&text, "\n");
     }

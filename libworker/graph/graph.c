@@ -65,11 +65,22 @@ void graph_copy_settings(struct op *to, const struct op *from)
 {
     to->window = from->window;
     to->groups = from->groups;
+    to->first = from->first;
+    to->size = from->size;
+    to->mode = from->mode;
     to->of_pixels = from->of_pixels;
+    to->is_causal = from->is_causal;
+    to->is_reversed = from->is_reversed;
     to->epsilon = from->epsilon;
     to->alpha = from->alpha;
+    to->beta = from->beta;
     to->rate = from->rate;
+    to->of = from->of;
     to->smoothing = from->smoothing;
+    to->class_weights = from->class_weights;
+    to->n_class_weights = from->n_class_weights;
+    to->has_ignored = from->has_ignored;
+    to->ignored = from->ignored;
 }
 
 /* ---- names ---- */

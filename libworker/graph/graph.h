@@ -6,8 +6,9 @@
  *
  * A tensor is written by exactly one op (or by nobody: data, labels, parameters, states). Ops are
  * stored in execution order; an op reads only tensors with smaller producers. Shapes are logical:
- * images (n, c, h, w), convolution weights (out, in, kh, kw), dense weights (out, in), vectors (c).
- * How bytes lie in memory is plan's business. A graph is built by one thread and then only read. */
+ * images (n, c, h, w), sequences (n, tokens, c), rows (n, c), convolution weights (out, in, kh,
+ * kw), dense weights (out, in), vectors (c). How bytes lie in memory is plan's business. A graph is
+ * built by one thread and then only read. */
 #ifndef GRAPH_H
 #define GRAPH_H
 
@@ -28,6 +29,11 @@ struct shape {
 };
 
 int64_t shape_count(const struct shape *shape); /* elements */
+/* (n, tokens, channels)? */
+static inline int shape_is_sequence(const struct shape *shape)
+{
+    return shape->n_dims == 3;
+}
 int shape_equal(const struct shape *a, const struct shape *b);
 /* "(32, 3, 224, 224)" into buf; returns buf. */
 const char *shape_format(const struct shape *shape, char *buf, size_t size);
@@ -70,15 +76,25 @@ struct tensor {
 enum op_kind { /* op.h: a row each */
                /* forward               inputs -> outputs */
                OP_CONV2D, /* x (n,c,h,w), w (o,c/g,kh,kw), perhaps b (o) -> y (n,o,h',w'): g
-                             groups, each of c/g channels makes o/g */
+                             groups, each of c/g channels makes o/g; of one pixel w may be (o,c/g)
+                             */
                OP_CONV_TRANSPOSE2D, /* x (n,c,h,w), w (c,o/g,kh,kw) -> y (n,o,h',w'): what has the
                                  gradient of a convolution of y by w whose result is x */
-               OP_BIAS,             /* x, b (c) -> y: a value of each channel is added */
-               OP_BATCH_NORM,       /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
-                                       -> y, batch mean (c), batch variance (c, population) */
+               OP_BIAS, /* x, b (c) -> y: a value of each channel is added; of sequences b (tokens,
+                           c) or (1, tokens, c): a value of each place */
+               OP_EMBEDDING, /* tokens (n, t) or (n, t, 1, 1): numbers of words, w (words, c)
+                                -> y (n, t, c): their rows of w */
+               OP_TOKENS,    /* x (n, c, h, w) -> y (n, h w, c): a token a pixel, row by row */
+               OP_ATTENTION, /* x (n, t, 3 c): queries, keys, values -> y (n, t, c): of each of
+                                `groups` heads softmax(q k' / sqrt(c / heads)) v */
+               OP_LSTM, /* x (n, t, 4 h): what a dense layer of the input gives to the gates, w (4
+                           h, h), perhaps b (4 h) -> y (n, t, h): h of each token */
+               OP_GRU,  /* x (n, t, 3 h), w (3 h, h), perhaps b (3 h) -> y (n, t, h) */
+               OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
+                                 -> y, batch mean (c), batch variance (c, population) */
                OP_LAYER_NORM, /* x, perhaps gamma, perhaps beta -> y: of each sample's values, with
                                  gamma and beta of the shape of a sample, or over the channels of
-                                 each pixel, with gamma and beta (c) */
+                                 each pixel or token, with gamma and beta (c) */
                OP_GROUP_NORM, /* x, perhaps gamma (c), perhaps beta (c) -> y: of each group of a
                                  sample's channels */
                OP_RELU,       /* x -> y */
@@ -91,42 +107,77 @@ enum op_kind { /* op.h: a row each */
                OP_HARD_SWISH, /* x -> y: x relu6(x + 3) / 6 */
                OP_SIGMOID,    /* x -> y: 1 / (1 + e^-x) */
                OP_TANH,       /* x -> y */
-               OP_SOFTMAX, /* x -> y: e^x / sum over the values of a row, the channels of a pixel */
-               OP_DROPOUT, /* x -> y: values are 0 with probability `rate`, the others divided
-                              by 1 - rate; in evaluation x */
-               OP_ADD,     /* a, b -> y */
-               OP_MAX_POOL,   /* x -> y; padding counts as -inf */
-               OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not
-                                 counted */
-               OP_CONCAT,     /* two to eight values -> y: their channels, one behind the other */
-               OP_FLATTEN,    /* (n, c, h, w) -> (n, c h w) */
-               OP_DENSE,      /* x (n, i), w (o, i), perhaps b (o) -> y (n, o) */
-               OP_SOFTMAX_CE, /* logits (n, k), labels (n) i32 -> loss (), mean over the batch */
-               OP_MSE,        /* y (n, k), target (n, k) -> loss (), mean over all elements */
-               OP_L1,         /* likewise */
-               OP_HUBER,      /* likewise; alpha: where the square ends */
-               OP_BCE,        /* likewise, of logits and probabilities */
+               OP_SOFTMAX,    /* x -> y: e^x / sum over the values of a row, the channels of a pixel
+                                 or of a token */
+               OP_DROPOUT,  /* x -> y: values, or whole channels or samples, are 0 with probability
+                               `rate`, the others divided by 1 - rate; in evaluation x */
+               OP_ADD,      /* a, b -> y */
+               OP_MUL,      /* a, b -> y: of one shape */
+               OP_GATE,     /* x (n,c,h,w), g (n,c) or (n,c,1,1) -> y: each channel of each sample
+                               times its gate */
+               OP_SCALE,    /* x, gamma -> y = x gamma: gamma is repeated over samples, and where it
+                               has a dimension of 1: of each channel (c,1,1), value, or alone */
+               OP_LINEAR,   /* x -> y = alpha x + beta, which are numbers */
+               OP_MAX_POOL, /* x -> y; padding counts as -inf */
+               OP_AVG_POOL, /* x -> y; window = whole image for the mean over h and w; padding not
+                               counted */
+               OP_PAD,      /* x (n,c,h,w) -> y: zeros around it, as many as window's pads say */
+               OP_UPSAMPLE, /* x (n,c,h,w) -> y (n,c,h fh,w fw), as `mode` says: factors fh and fw
+                               are window's strides */
+               OP_CONCAT,   /* two to eight values -> y: their channels, one behind the other; of
+                               sequences those of each token */
+               OP_SLICE,    /* x -> y: `size` channels from `first` on; size 0: all behind it */
+               OP_SHUFFLE,  /* x -> y: channel i of group j becomes channel j of group i, which are
+                               as many as a group had channels: (groups, c / groups) turned */
+               OP_CLASS_TOKEN, /* x (n,t,c), w (c) or (1,c) or (1,1,c) -> y (n,t+1,c): w before the
+                                  tokens of each sample */
+               OP_FLATTEN,     /* (n, c, h, w) -> (n, c h w), (n, t, c) -> (n, t c) */
+               OP_DENSE,       /* x (n, i), w (o, i), perhaps b (o) -> y (n, o); of each token */
+               OP_SOFTMAX_CE,  /* logits (n, k), labels (n) i32, or (n, k) f32: what each class
+                                  counts -> loss (), mean over the batch, by
+                                  the weights of the labels; of sequences labels (n, t), mean
+                                  over all tokens */
+               OP_MSE,         /* y (n, k), target (n, k) -> loss (), mean over all elements */
+               OP_L1,          /* likewise */
+               OP_HUBER,       /* likewise; alpha: where the square ends */
+               OP_BCE,         /* likewise, of logits and probabilities */
                /* backward: gradients with respect to what the forward op read */
                OP_CONV2D_BWD_DATA,              /* dy, w -> dx */
                OP_CONV_TRANSPOSE2D_BWD_DATA,    /* dy, w -> dx */
                OP_CONV_TRANSPOSE2D_BWD_WEIGHTS, /* x, dy -> dw */
                OP_BIAS_BWD,                     /* dy -> db */
+               OP_EMBEDDING_BWD,                /* tokens, dy -> dw */
+               OP_TOKENS_BWD,                   /* dy -> dx */
+               OP_ATTENTION_BWD,                /* x, dy -> dx */
+               OP_RECURRENT_BWD,                /* x, y, dy, w, perhaps b -> dx, dw, db */
                OP_CONV2D_BWD_WEIGHTS,           /* x, dy -> dw, db */
                OP_BATCH_NORM_BWD, /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma,
                                      dbeta */
                OP_NORM_BWD, /* x, dy, perhaps gamma -> dx, dgamma, dbeta, of layer and group norm */
                OP_RELU_BWD, /* y, dy -> dx */
-               OP_ACTIVATION_BWD,    /* x, dy -> dx, of relu6 to tanh */
-               OP_SOFTMAX_BWD,       /* y, dy -> dx */
-               OP_DROPOUT_BWD,       /* dy -> dx: the same values are 0 */
-               OP_MAX_POOL_BWD,      /* x, y, dy -> dx; the first maximum of a window gets it */
-               OP_AVG_POOL_BWD,      /* dy -> dx */
-               OP_CONCAT_BWD,        /* dy -> dx of each, its channels */
-               OP_FLATTEN_BWD,       /* dy (n, c h w) -> dx (n, c, h, w) */
-               OP_DENSE_BWD_DATA,    /* dy, w -> dx */
-               OP_DENSE_BWD_WEIGHTS, /* x, dy -> dw, db */
-               OP_SOFTMAX_CE_BWD,    /* logits, labels -> dlogits */
-               OP_TARGET_BWD,        /* y, target -> dy, of mse to bce */
+               OP_ACTIVATION_BWD,       /* x, dy -> dx, of relu6 to tanh */
+               OP_SOFTMAX_BWD,          /* y, dy -> dx */
+               OP_DROPOUT_BWD,          /* dy -> dx: the same values are 0 */
+               OP_MUL_BWD,              /* dy, b -> da; dy, a -> db */
+               OP_GATE_BWD_DATA,        /* dy, g -> dx */
+               OP_GATE_BWD,             /* x, dy -> dg */
+               OP_SCALE_BWD_DATA,       /* dy, gamma -> dx */
+               OP_SCALE_BWD_WEIGHTS,    /* x, dy -> dgamma */
+               OP_LINEAR_BWD,           /* dy -> dx */
+               OP_MAX_POOL_BWD,         /* x, y, dy -> dx; the first maximum of a window gets it */
+               OP_AVG_POOL_BWD,         /* dy -> dx */
+               OP_PAD_BWD,              /* dy -> dx: what is not around it */
+               OP_UPSAMPLE_BWD,         /* dy -> dx */
+               OP_CONCAT_BWD,           /* dy -> dx of each, its channels */
+               OP_SLICE_BWD,            /* dy -> dx: 0 where nothing was taken */
+               OP_SHUFFLE_BWD,          /* dy -> dx */
+               OP_CLASS_TOKEN_BWD_DATA, /* dy -> dx: without the first token */
+               OP_CLASS_TOKEN_BWD_WEIGHTS, /* dy -> dw: sum of the first tokens */
+               OP_FLATTEN_BWD,             /* dy (n, c h w) -> dx (n, c, h, w) */
+               OP_DENSE_BWD_DATA,          /* dy, w -> dx */
+               OP_DENSE_BWD_WEIGHTS,       /* x, dy -> dw, db */
+               OP_SOFTMAX_CE_BWD,          /* logits, labels -> dlogits */
+               OP_TARGET_BWD,              /* y, target -> dy, of mse to bce */
                OP_SUM, /* a, b -> a + b: gradients of a tensor that several ops read */
                OP_KINDS
 };
@@ -140,19 +191,36 @@ struct op_window { /* convolution and pooling */
                                a step would not reach: its output padding, less than the stride */
 };
 
+/* Pixels of a larger image: the one that lies there, or between the next ones, where the corners of
+ * both images lie alike, or the centres of their pixels at the corners. */
+enum upsample_mode { UPSAMPLE_NEAREST, UPSAMPLE_LINEAR, UPSAMPLE_LINEAR_CORNERS };
+
+enum drop_of { DROP_VALUES, DROP_CHANNELS, DROP_SAMPLES };
+
 struct op {
     enum op_kind kind;
     int n_in, n_out;
     int in[GRAPH_OP_TENSORS_MAX];
     int out[GRAPH_OP_TENSORS_MAX]; /* -1: an output that nobody wants (dx of the first layer) */
     struct op_window window;
-    int64_t groups;   /* of a convolution's, or a group norm's, channels; 0: one */
+    int64_t groups;      /* of a convolution's, or a group norm's, channels; heads; 0: one */
+    int64_t first, size; /* slice: channels */
+    enum upsample_mode mode;
     int of_pixels;    /* layer norm: over the channels of each pixel, not all values of a sample */
+    int is_causal;    /* attention: a token sees itself and those before it alone */
+    int is_reversed;  /* lstm, gru: from the last token to the first one */
     double epsilon;   /* norms */
-    double alpha;     /* leaky_relu, elu: of negative values; huber: its delta */
-    double rate;      /* dropout: 0 <= rate < 1 */
+    double alpha;     /* leaky_relu, elu: of negative values; huber: its delta; linear: factor */
+    double beta;      /* linear: what is added */
+    double rate;      /* dropout, and attention's of its weights: 0 <= rate < 1 */
+    enum drop_of of;  /* dropout: what is dropped as one */
     double smoothing; /* softmax_ce: of labels, 0 <= smoothing < 1 */
-    int forward;      /* backward ops: index of the forward op, else -1 */
+    /* softmax_ce: of its classes, 0 and more; borrowed for the graph's life; NULL: 1 each */
+    const double *class_weights;
+    int64_t n_class_weights;
+    int has_ignored; /* softmax_ce: a label that does not count */
+    int32_t ignored;
+    int forward; /* backward ops: index of the forward op, else -1 */
 };
 
 struct graph; /* opaque: read it through the functions below */

@@ -26,7 +26,8 @@ struct op_family {
     int n;
 };
 extern const struct op_family op_conv, op_transposed, op_norm, op_sample_norm, op_pool, op_dense,
-    op_loss, op_elementwise, op_activation, op_concat;
+    op_product, op_loss, op_elementwise, op_activation, op_concat, op_channels, op_resample,
+    op_sequence, op_recurrent;
 
 /* "graph g: conv2d: <reason>; inputs: image (2, 3, 8, 8), conv1.weight (4, 2, 3, 3)": the reason
  * first, so that a text that is cut loses the less important part. MS_E_INVALID. */

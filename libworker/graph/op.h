@@ -21,8 +21,9 @@ struct op_row {
     const char *name; /* "conv2d" */
     int n_in, n_out;
     int n_optional; /* the last of n_in that an op may be without */
-    /* Forward ops: what each input must be, a letter each: v a value or the data, p a parameter,
-     * s a state, i integer labels, f float targets. NULL: a backward op, which gradients make. */
+    /* Forward ops: what each input must be, a letter each: v a value or the data, d the data, p a
+     * parameter, s a state, i integer labels, f float targets. NULL: a backward op, which gradients
+     * make. */
     const char *wants;
     unsigned differentiable; /* inputs that a gradient can flow into: a bit each */
     int is_loss;             /* its output may be what is minimised */
@@ -52,9 +53,14 @@ static inline int op_is_backward(const struct op_row *row)
     return row->wants == NULL;
 }
 
-/* Appends a forward op: kind, in[], window, groups, of_pixels, epsilon, rate, smoothing and alpha
- * count, and n_in where the row has optional inputs; 0: without them. Returns its output 0, or
- * MS_E_INVALID with the op, its inputs' names and shapes; a negative input is passed through. */
+/* How OP_SCALE's factor is repeated over x: along samples, and along its dimensions of 1. */
+enum scale_of { SCALE_NOT, SCALE_CHANNELS, SCALE_VALUES, SCALE_ALL };
+enum scale_of graph_scale_of(const struct shape *x, const struct shape *gamma);
+
+/* Appends a forward op: kind, in[], window, groups, first, size, of_pixels, is_causal, is_reversed,
+ * epsilon, rate, of, smoothing, class_weights, ignored, alpha and beta count, and n_in where the
+ * row has optional inputs; 0: without them. Returns its output 0, or MS_E_INVALID with the op, its
+ * inputs' names and shapes; a negative input is passed through. */
 int graph_apply(struct graph *graph, const struct op *wanted, struct ms_err *err);
 
 #endif

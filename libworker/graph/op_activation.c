@@ -36,11 +36,12 @@ static int infer_softmax(const struct graph *graph, const struct op *op, struct 
                          struct ms_err *err)
 {
     const struct shape *x = &graph->tensors[op->in[0]]->shape;
-    if (x->n_dims != 2 && x->n_dims != 4) {
+    if (x->n_dims < 2 || x->n_dims > 4) {
         return graph_fail_op(graph, op, err,
-                             "the input must be images (n, c, h, w) or rows (n, k)");
+                             "the input must be images (n, c, h, w), sequences (n, tokens, k) or "
+                             "rows (n, k)");
     }
-    if (x->dim[1] == 1) {
+    if (x->dim[shape_is_sequence(x) ? 2 : 1] == 1) {
         return graph_fail_op(graph, op, err, "the softmax of one value is 1, whatever it is");
     }
     *ret = *x;
@@ -63,7 +64,7 @@ static const struct op_row rows[] = {
      .infer = infer_softmax,
      .gradient = gradient_softmax,
      .products = graph_no_products,
-     .page = "Softmax over the values of a row, or the channels of each pixel."},
+     .page = "Softmax over the values of a row, or the channels of each pixel or token."},
     {.kind = OP_SOFTMAX_BWD,
      .name = "softmax_bwd",
      .n_in = 2,

@@ -6,17 +6,18 @@ static int infer_concat(const struct graph *graph, const struct op *op, struct s
                         struct ms_err *err)
 {
     struct shape whole = graph->tensors[op->in[0]]->shape;
+    const int axis = shape_is_sequence(&whole) ? 2 : 1;
     if (whole.n_dims < 2) {
-        return graph_fail_op(graph, op, err, "values without channels cannot stand in a row");
+        return graph_fail_op(graph, op, err, "only images, sequences and rows can stand in a row");
     }
     for (int i = 1; i < op->n_in; i++) {
         struct shape part = graph->tensors[op->in[i]]->shape;
-        const int64_t channels = part.dim[1];
-        part.dim[1] = whole.dim[1];
+        const int64_t channels = part.dim[axis];
+        part.dim[axis] = whole.dim[axis];
         if (!shape_equal(&part, &whole)) {
             return graph_fail_op(graph, op, err, "the shapes differ in more than their channels");
         }
-        whole.dim[1] += channels; /* at most 2^40 each, and eight of them */
+        whole.dim[axis] += channels; /* at most 2^40 each, and eight of them */
     }
     *ret = whole;
     return MS_OK;

@@ -11,8 +11,10 @@ static int infer_conv2d(const struct graph *graph, const struct op *op, struct s
     if (rc < 0) {
         return rc;
     }
-    if (w->n_dims != 4) {
-        return graph_fail_op(graph, op, err, "the weight must be (out, in, kh, kw)");
+    const int of_pixels = window->kernel_h == 1 && window->kernel_w == 1;
+    if (w->n_dims != 4 && !(w->n_dims == 2 && of_pixels)) {
+        return graph_fail_op(graph, op, err, "the weight must be (out, in, kh, kw)%s",
+                             of_pixels ? " or (out, in)" : "");
     }
     const int64_t groups = op->groups > 0 ? op->groups : 1;
     if (ret->dim[1] % groups != 0 || w->dim[1] != ret->dim[1] / groups) {
@@ -24,7 +26,7 @@ static int infer_conv2d(const struct graph *graph, const struct op *op, struct s
         return graph_fail_op(graph, op, err, "%lld channels are not to be had from %lld groups",
                              (long long)w->dim[0], (long long)groups);
     }
-    if (w->dim[2] != window->kernel_h || w->dim[3] != window->kernel_w) {
+    if (w->n_dims == 4 && (w->dim[2] != window->kernel_h || w->dim[3] != window->kernel_w)) {
         return graph_fail_op(graph, op, err, "the window is %lldx%lld, not the weight's",
                              (long long)window->kernel_h, (long long)window->kernel_w);
     }

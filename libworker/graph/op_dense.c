@@ -7,11 +7,14 @@ static int infer_dense(const struct graph *graph, const struct op *op, struct sh
 {
     const struct shape *rows = &graph->tensors[op->in[0]]->shape;
     const struct shape *w = &graph->tensors[op->in[1]]->shape;
-    if (rows->n_dims != 2 || w->n_dims != 2 || w->dim[1] != rows->dim[1]) {
+    const int last = rows->n_dims - 1; /* of a row, or of each token */
+    if ((last != 1 && last != 2) || w->n_dims != 2 || w->dim[1] != rows->dim[last]) {
         return graph_fail_op(graph, op, err,
-                             "the input (n, i) wants a weight (o, i); flatten images first");
+                             "the input (n, i) or (n, tokens, i) wants a weight (o, i); flatten "
+                             "images first");
     }
-    *ret = (struct shape){2, {rows->dim[0], w->dim[0]}};
+    *ret = *rows;
+    ret->dim[last] = w->dim[0];
     return op->n_in < 3 ? MS_OK : graph_check_bias(graph, op, w->dim[0], err);
 }
 
@@ -38,7 +41,7 @@ static const struct op_row rows[] = {
      .infer = infer_dense,
      .gradient = gradient_dense,
      .products = graph_products_forward,
-     .page = "Rows times a weight, perhaps plus a bias."},
+     .page = "Rows, or tokens, times a weight, perhaps plus a bias."},
     {.kind = OP_DENSE_BWD_DATA,
      .name = "dense_bwd_data",
      .n_in = 2,

@@ -22,6 +22,9 @@ static int infer_dropout(const struct graph *graph, const struct op *op, struct 
     if (!(op->rate >= 0 && op->rate < 1)) {
         return graph_fail_op(graph, op, err, "the rate %g is not from 0 to less than 1", op->rate);
     }
+    if (op->of == DROP_CHANNELS && graph->tensors[op->in[0]]->shape.n_dims != 4) {
+        return graph_fail_op(graph, op, err, "only images (n, c, h, w) have channels to drop");
+    }
     return infer_relu(graph, op, ret, err);
 }
 

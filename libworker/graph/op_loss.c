@@ -11,10 +11,19 @@ static int infer_softmax_ce(const struct graph *graph, const struct op *op, stru
         return graph_fail_op(graph, op, err, "label smoothing %g is not from 0 to less than 1",
                              op->smoothing);
     }
-    const struct shape *rows = &graph->tensors[op->in[0]]->shape;
-    const struct shape *classes = &graph->tensors[op->in[1]]->shape;
-    if (rows->n_dims != 2 || classes->n_dims != 1 || classes->dim[0] != rows->dim[0]) {
-        return graph_fail_op(graph, op, err, "logits (n, k) want labels (n)");
+    struct shape each = graph->tensors[op->in[0]]->shape; /* that has a label */
+    const int is_known = each.n_dims == 2 || shape_is_sequence(&each);
+    if (is_known && op->class_weights != NULL && op->n_class_weights != each.dim[each.n_dims - 1]) {
+        return graph_fail_op(graph, op, err, "%lld class weights for %lld classes",
+                             (long long)op->n_class_weights, (long long)each.dim[each.n_dims - 1]);
+    }
+    const struct tensor *labels = graph->tensors[op->in[1]];
+    const int is_soft = labels->dtype == MS_F32 && each.n_dims == 2;
+    each.n_dims -= !is_soft;
+    if (!is_known || (labels->dtype == MS_F32) != is_soft || !shape_equal(&each, &labels->shape)) {
+        return graph_fail_op(graph, op, err,
+                             "logits (n, k) want labels (n), or (n, k) that are floats, and (n, "
+                             "tokens, k) want (n, tokens)");
     }
     *ret = (struct shape){GRAPH_SCALAR_DIMS, {0}};
     return MS_OK;
@@ -58,13 +67,14 @@ static const struct op_row rows[] = {
      .name = "softmax_ce",
      .n_in = 2,
      .n_out = 1,
-     .wants = "vi",
+     .wants = "vl",
      .differentiable = 1,
      .is_loss = 1,
      .infer = infer_softmax_ce,
      .gradient = gradient_softmax_ce,
      .products = graph_no_products,
-     .page = "Cross entropy of the softmax, mean over the batch."},
+     .page = "Cross entropy of the softmax, mean over the batch, or over all its tokens, by the "
+             "weights of their classes."},
     TARGET_LOSS(OP_MSE, "mse", NULL, "Mean of squared differences."),
     TARGET_LOSS(OP_L1, "l1", NULL, "Mean of distances."),
     TARGET_LOSS(OP_HUBER, "huber", "delta",

@@ -30,18 +30,20 @@ static int infer_layer_norm(const struct graph *graph, const struct op *op, stru
                             struct ms_err *err)
 {
     const struct shape *x = &graph->tensors[op->in[0]]->shape;
-    if (x->n_dims != 4 && (x->n_dims != 2 || op->of_pixels)) {
-        return graph_fail_op(graph, op, err, "the input must be images (n, c, h, w)%s",
-                             op->of_pixels ? "" : " or rows (n, k)");
+    if (x->n_dims < 2 || x->n_dims > 4 || (x->n_dims == 2 && op->of_pixels)) {
+        return graph_fail_op(graph, op, err,
+                             "the input must be images (n, c, h, w)%s sequences (n, tokens, c)%s",
+                             op->of_pixels ? " or" : ",", op->of_pixels ? "" : " or rows (n, k)");
     }
     struct shape sample = {.n_dims = op->of_pixels ? 1 : x->n_dims - 1};
+    const int first = op->of_pixels && shape_is_sequence(x) ? 2 : 1;
     int64_t count = 1;
     for (int d = 0; d < sample.n_dims; d++) {
-        sample.dim[d] = x->dim[d + 1];
+        sample.dim[d] = x->dim[first + d];
         count *= sample.dim[d];
     }
     *ret = *x;
-    int rc = check_count(graph, op, count, op->of_pixels ? "a pixel" : "a sample", err);
+    int rc = check_count(graph, op, count, op->of_pixels ? "a pixel or token" : "a sample", err);
     return rc < 0 ? rc : check_affine(graph, op, &sample, err);
 }
 
@@ -91,7 +93,7 @@ static const struct op_row rows[] = {
      .infer = infer_layer_norm,
      .gradient = gradient_norm,
      .products = graph_no_products,
-     .page = "Normalisation of each sample, or of each pixel, perhaps with gamma and beta."},
+     .page = "Normalisation of each sample, pixel or token, perhaps with gamma and beta."},
     {.kind = OP_GROUP_NORM,
      .name = "group_norm",
      .n_in = 3,

@@ -44,9 +44,22 @@ static int infer_bias(const struct graph *graph, const struct op *op, struct sha
 {
     const struct shape *x = &graph->tensors[op->in[0]]->shape;
     const struct shape *b = &graph->tensors[op->in[1]]->shape;
-    if (x->n_dims != 2 && x->n_dims != 4) {
+    if (x->n_dims < 2 || x->n_dims > 4) {
         return graph_fail_op(graph, op, err,
-                             "the input must be images (n, c, h, w) or rows (n, c)");
+                             "the input must be images (n, c, h, w), sequences (n, tokens, c) or "
+                             "rows (n, c)");
+    }
+    if (shape_is_sequence(x)) {
+        const struct shape places = {2, {x->dim[1], x->dim[2]}};
+        const struct shape of_sample = {3, {1, x->dim[1], x->dim[2]}};
+        *ret = *x;
+        return shape_equal(b, &places) || shape_equal(b, &of_sample)
+                   ? MS_OK
+                   : graph_fail_op(graph, op, err,
+                                   "the bias of a sequence must be (%lld, %lld), or (1, "
+                                   "%lld, %lld)",
+                                   (long long)x->dim[1], (long long)x->dim[2], (long long)x->dim[1],
+                                   (long long)x->dim[2]);
     }
     if (b->n_dims != 1 || b->dim[0] != x->dim[1]) {
         return graph_fail_op(graph, op, err, "the bias must be (%lld)", (long long)x->dim[1]);
@@ -82,7 +95,7 @@ static const struct op_row rows[] = {
      .infer = infer_bias,
      .gradient = gradient_bias,
      .products = graph_no_products,
-     .page = "A value of each channel is added."},
+     .page = "A value of each channel, or of each place of a sequence, is added."},
     {.kind = OP_CONV_TRANSPOSE2D_BWD_DATA,
      .name = "conv_transpose2d_bwd_data",
      .n_in = 2,

@@ -1,4 +1,5 @@
-/* dropout.c - sets values to zero at random, and scales the others (Srivastava et al., 2014) */
+/* dropout.c - sets values to zero at random, and scales the others (Srivastava et al., 2014), or
+ * whole channels (Tompson et al., 2015), or samples (Huang et al., 2016) */
 #include "libworker/kernel/inline.h"
 #include "libworker/kernel/kernel.h"
 #include "proto/rng.h"
@@ -10,7 +11,8 @@ struct row {               /* what the loop over one block of a row needs */
     float scale;
 };
 
-/* Values at y[i], of which the logical place in the row is first + i * stride. */
+/* Values at y[i], of which the logical place in the row is first + i * stride; one place for all
+ * where the stride is 0. */
 INLINE void drop(float *y, const float *x, int64_t n, uint64_t first, uint64_t stride,
                  const struct row *row)
 {
@@ -24,22 +26,28 @@ INLINE void drop(float *y, const float *x, int64_t n, uint64_t first, uint64_t s
 /* One block of channels of one row: its lanes are `spatial` places apart, as (c, h, w) has them.
  * What pads the last block is zero, and stays it. */
 KERNEL_CLONES
-static void drop_block(float *y, const float *x, const struct kernel_layout *l, int64_t block,
+static void drop_block(float *y, const float *x, const struct kernel_dropout *d, int64_t block,
                        const struct row *row)
 {
-    const uint64_t spatial = (uint64_t)l->spatial;
-    const uint64_t first = (uint64_t)(block * l->block) * spatial;
+    const struct kernel_layout *l = &d->layout;
+    const uint64_t position = d->of == KERNEL_DROP_VALUES; /* places from one to the next */
+    const uint64_t channel = d->of == KERNEL_DROP_VALUES     ? (uint64_t)l->spatial
+                             : d->of == KERNEL_DROP_CHANNELS ? 1
+                                                             : 0;
+    const uint64_t first = (uint64_t)(block * l->block) * channel;
     if (l->block == 1) {
-        drop(y, x, l->spatial, first, 1, row);
+        drop(y, x, l->spatial, first, position, row);
         return;
     }
     for (int64_t s = 0; s < l->spatial; s++) {
-        drop(y + s * l->block, x + s * l->block, l->block, first + (uint64_t)s, spatial, row);
+        drop(y + s * l->block, x + s * l->block, l->block, first + (uint64_t)s * position, channel,
+             row);
     }
 }
 
 void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, int threads)
 {
+    (void)threads; /* where OpenMP is left out */
     const struct kernel_layout *l = &d->layout;
     const int64_t n_blocks = l->n * l->n_blocks;
     const int64_t size = l->spatial * l->block;
@@ -49,6 +57,6 @@ void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, in
     for (int64_t i = 0; i < n_blocks; i++) {
         const struct row row = {
             ms_rng_stream(d->draw, d->first_row + (uint64_t)(i / l->n_blocks), 0), most, scale};
-        drop_block(y + i * size, x + i * size, l, i % l->n_blocks, &row);
+        drop_block(y + i * size, x + i * size, d, i % l->n_blocks, &row);
     }
 }

@@ -1,4 +1,4 @@
-/* elementwise.c - ReLU, ReLU6, their gradients, and sums of two tensors
+/* elementwise.c - ReLU, ReLU6, their gradients, sums and products of two tensors, and with numbers
  *
  * ReLU is written as x < 0 ? 0 : x, so that a NaN stays one and shows in the loss. ReLU6 is here
  * for that reason: oneDNN's clip makes 0 of a NaN. */
@@ -86,6 +86,7 @@ void kernel_relu6_backward(float *dx, const float *x, const float *dy, size_t co
 
 void kernel_clear_padding(const struct kernel_layout *layout, float *y, int threads)
 {
+    (void)threads; /* where OpenMP is left out */
     const struct kernel_layout l = *layout;
     const int64_t last = l.channels - (l.n_blocks - 1) * l.block; /* channels in the last block */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -113,5 +114,23 @@ void kernel_add_relu(float *y, const float *a, const float *b, size_t count)
     for (size_t i = 0; i < count; i++) {
         float sum = a[i] + b[i];
         y[i] = sum < 0.0F ? 0.0F : sum;
+    }
+}
+
+KERNEL_CLONES
+void kernel_mul(float *y, const float *a, const float *b, size_t count)
+{
+#pragma omp simd
+    for (size_t i = 0; i < count; i++) {
+        y[i] = a[i] * b[i];
+    }
+}
+
+KERNEL_CLONES
+void kernel_linear(float *y, const float *x, float factor, float offset, size_t count)
+{
+#pragma omp simd
+    for (size_t i = 0; i < count; i++) {
+        y[i] = factor * x[i] + offset;
     }
 }

@@ -222,28 +222,72 @@ void kernel_relu6_backward(float *dx, const float *x, const float *dy,
                            size_t count);                                /* dx may be dy */
 void kernel_add(float *y, const float *a, const float *b, size_t count); /* y may be a or b */
 void kernel_add_relu(float *y, const float *a, const float *b, size_t count);
+void kernel_mul(float *y, const float *a, const float *b, size_t count); /* y may be a or b */
+void kernel_linear(float *y, const float *x, float factor, float offset,
+                   size_t count); /* y = factor x + offset; y may be x */
 
 /* ---- dropout ---- */
+
+enum kernel_drop { KERNEL_DROP_VALUES, KERNEL_DROP_CHANNELS, KERNEL_DROP_ROWS };
 
 struct kernel_dropout {
     struct kernel_layout layout; /* spatial 1: rows of channels */
     uint64_t draw;               /* another one for each op and step: below 2^32 */
     uint64_t first_row;          /* which row of all rows the first one is */
-    double rate;                 /* of values that are dropped, 0 <= rate < 1 */
+    double rate;                 /* of what is dropped, 0 <= rate < 1 */
+    enum kernel_drop of;
 };
 
 /* y = 0 where ms_rng_unit(ms_rng_stream(draw, row, 0), place) < rate, else x / (1 - rate); place is
- * that in (c, h, w), whatever the layout. Its own gradient: dx of dy. y may be x. */
+ * that in (c, h, w), the channel, or 0, whatever the layout. Its own gradient: dx of dy. y may be
+ * x. */
 void kernel_dropout(float *y, const float *x, const struct kernel_dropout *d, int threads);
 
-/* ---- a value of each channel ---- */
+/* ---- a value of each channel, added or multiplied ---- */
 void kernel_bias(float *y, const float *x, const float *bias, const struct kernel_layout *layout,
                  int threads); /* y may be x; bias: of `channels` */
+void kernel_scale(float *y, const float *x, const float *factor, const struct kernel_layout *layout,
+                  int threads);                                 /* likewise */
 size_t kernel_bias_scratch(const struct kernel_layout *layout); /* two doubles a channel of each */
-/* db = sum of dy over samples and positions, in double, in an order that neither threads nor the
- * layout change. scratch: aligned to 64; overwritten. */
+/* db = sum of dy, dfactor = sum of x dy, over samples and positions, in double, in an order that
+ * neither threads nor the layout change. scratch: kernel_bias_scratch bytes, aligned to 64;
+ * overwritten. */
 void kernel_bias_backward(float *db, const float *dy, const struct kernel_layout *layout,
                           void *scratch, int threads);
+void kernel_scale_backward(float *dfactor, const float *x, const float *dy,
+                           const struct kernel_layout *layout, void *scratch, int threads);
+
+/* ---- channels that are taken or moved ---- */
+
+/* Channel c of y is channel c + first of x, or with groups (more than 1, which divide the channels
+ * of both) channel c % groups * (channels / groups) + c / groups of it; where x has none it is
+ * fill[c], or 0 without fill. n and spatial of both layouts are the same; padding becomes zero. */
+struct kernel_channels {
+    struct kernel_layout x, y;
+    int64_t first, groups;
+    const float *fill; /* of y's channels; NULL: zeros */
+};
+void kernel_channels(float *y, const float *x, const struct kernel_channels *channels, int threads);
+
+/* ---- images of another size ---- */
+
+enum kernel_resample_by {
+    KERNEL_PAD,            /* zeros around x, which begins at top, left */
+    KERNEL_NEAREST,        /* each pixel as often as y is larger */
+    KERNEL_LINEAR,         /* between the next two, corners of the images alike */
+    KERNEL_LINEAR_CORNERS, /* ..., centres of the pixels at the corners alike */
+};
+/* Images of h x w pixels, and y_h x y_w ones, each in its layout. Backward each plane is one
+ * thread's, its sums in the order of y: no bit depends on layouts or threads. */
+struct kernel_resample {
+    enum kernel_resample_by by;
+    struct kernel_layout of_x, of_y;
+    int64_t h, w, y_h, y_w;
+    int64_t top, left;
+};
+void kernel_resample(float *y, const float *x, const struct kernel_resample *of, int threads);
+void kernel_resample_backward(float *dx, const float *dy, const struct kernel_resample *of,
+                              int threads);
 
 /* ---- softmax of rows ---- */
 
@@ -254,12 +298,132 @@ void kernel_softmax(const struct kernel_layout *layout, const float *x, float *y
 void kernel_softmax_backward(const struct kernel_layout *layout, const float *y, const float *dy,
                              float *dx, int threads);
 
+/* Scores of attention, a row a query: row i counts seen + i more values, and what it does not see
+ * of `width` becomes zero. Values, sums and orders are those of kernel_softmax. */
+struct kernel_scores {
+    int64_t rows, width, stride; /* stride: floats from a row to the next one */
+    int64_t seen, more;          /* more: 0, or 1 */
+    float *stats;                /* (rows, 2): maximum and sum, by which the same comes again */
+};
+/* x becomes its softmax; stats are written. */
+void kernel_scores_softmax(const struct kernel_scores *scores, float *x);
+/* ... stats are read. */
+void kernel_scores_again(const struct kernel_scores *scores, float *x);
+/* dp, the gradient of p, becomes that of the scores. */
+void kernel_scores_backward(const struct kernel_scores *scores, const float *p, float *dp);
+
+/* ---- attention ---- */
+
+/* c = alpha op(a) op(b) + beta c, rows one behind the other: op(a) is (m, k), op(b) (k, n). lda:
+ * from a row of a, as it lies, to the next one. */
+struct kernel_product {
+    int is_a_turned, is_b_turned; /* op is the transpose */
+    int64_t m, n, k;
+    float alpha, beta;
+    const float *a, *b;
+    float *c;
+    int64_t lda, ldb, ldc;
+};
+/* 0, or negative: it could not be had. On the calling thread alone, if that is in a team. */
+typedef int kernel_product_fn(const struct kernel_product *product);
+
+/* Scaled dot-product attention (Vaswani et al., 2017). Of each sample and head, with q, k and v of
+ * (tokens, width): p = softmax(q k' / sqrt(width)) of each query, causal: over keys up to its own;
+ * y = p v, with dropout of p between the two. In blocks of queries: p is not kept, but made again
+ * in backward from what its softmax left in stats. Each sample's head is computed by one thread. */
+struct kernel_attention {
+    int64_t n, tokens, heads, width; /* width: channels of a head */
+    int is_causal;
+    double rate; /* dropout, as kernel_dropout's: a row is a query of a head of a sample */
+    uint64_t draw, first_row; /* first_row: the place of the first sample among all */
+    kernel_product_fn *product;
+    const float *qkv; /* (n, tokens, 3, heads, width) */
+    float *stats;     /* (n, heads, tokens, 2): forward writes, backward reads */
+    float *y;         /* forward: (n, tokens, heads, width) */
+    const float *dy;  /* backward: as y */
+    float *dqkv;      /* ... as qkv */
+    void *scratch;    /* kernel_attention_scratch bytes, aligned to 64; overwritten */
+};
+/* Bytes for a call on up to so many threads; reads sizes and rate. */
+size_t kernel_attention_scratch(const struct kernel_attention *attention, int is_backward,
+                                int threads);
+/* 0, or what the product returned. */
+int kernel_attention_forward(const struct kernel_attention *attention, int threads);
+int kernel_attention_backward(const struct kernel_attention *attention, int threads);
+
+/* ---- LSTM and GRU ---- */
+
+/* Recurrent layers over the tokens of each sample, with PyTorch's gates (Hochreiter and
+ * Schmidhuber, 1997, with Gers' forget gate; Cho et al., 2014). x is what the gates get of the
+ * input, a = x + weight h + bias of the token before, whose h and c are 0 before the first one:
+ *   LSTM  i, f, g, o = sigmoid(a_i), sigmoid(a_f), tanh(a_g), sigmoid(a_o); c = f c + i g;
+ *         h = o tanh(c)
+ *   GRU   r, z = sigmoid(a_r), sigmoid(a_z); n = tanh(x_n + r (weight_n h + bias_n));
+ *         h = (1 - z) n + z h
+ * Samples go in blocks, each on one thread through all tokens: threads change no bit. All memory is
+ * borrowed for the call. */
+struct kernel_recurrent {
+    int64_t n, tokens, width; /* width: of h */
+    int is_gru;
+    int is_reversed; /* from the last token to the first one */
+    kernel_product_fn *product;
+    const float *x;      /* (n, tokens, gates, width): 4 gates, of a GRU 3 */
+    const float *weight; /* (gates, width, width) */
+    const float *bias;   /* (gates, width); NULL: there is none */
+    float *kept;         /* (n, tokens, kernel_recurrent_kept): forward writes, backward reads; NULL
+                            in forward: not wanted */
+    float *y;            /* (n, tokens, width): h; forward writes, backward reads */
+    const float *dy;     /* backward: as y */
+    float *dx;           /* ... as x */
+    float *dweight;      /* ... as weight */
+    float *dbias;        /* ... NULL: unwanted */
+    void *scratch;       /* kernel_recurrent_scratch bytes, aligned to 64; overwritten */
+};
+/* Floats that are kept of a token of a sample; reads is_gru and width. */
+int64_t kernel_recurrent_kept(const struct kernel_recurrent *recurrent);
+/* Bytes for a call on up to so many threads; reads sizes and is_gru. */
+size_t kernel_recurrent_scratch(const struct kernel_recurrent *recurrent, int is_backward,
+                                int threads);
+/* 0, or what the product returned. */
+int kernel_recurrent_forward(const struct kernel_recurrent *recurrent, int threads);
+int kernel_recurrent_backward(const struct kernel_recurrent *recurrent, int threads);
+
+/* ---- embedding ---- */
+
+struct kernel_embedding {
+    int64_t rows, words, channels;
+    const float *tokens; /* numbers from 0 to words - 1, one a row */
+};
+/* The first row whose token is no such number, or -1. */
+int64_t kernel_embedding_check(const struct kernel_embedding *embedding);
+/* Of tokens that were checked: y (rows, channels), of rows of weight (words, channels). */
+void kernel_embedding(const struct kernel_embedding *embedding, const float *weight, float *y,
+                      int threads);
+/* dw = sum of the rows of dy of each word, one after the other in fp32. */
+void kernel_embedding_backward(const struct kernel_embedding *embedding, const float *dy, float *dw,
+                               int threads);
+
 /* ---- losses: rows of n x k, C order ---- */
-/* Mean cross entropy and (dlogits not NULL) its gradient (p - onehot) / n. log-sum-exp with the
- * row's maximum subtracted; all in double, sums in the order of classes and of rows. labels in
- * [0, k) are the caller's duty. Threads share the rows: no bit depends on them. */
-double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
-                         double smoothing, float *dlogits, int threads);
+/* What rows are compared with; all but labels may be zero. Each that counts is in [0, k), which is
+ * the caller's duty. */
+struct kernel_labels {
+    const int32_t *labels; /* (n) */
+    const float *soft;     /* (n, k), in their place: what each class counts; NULL: labels */
+    const int32_t *others; /* (n): a second one of each row; NULL: there are none */
+    const float *shares;   /* (n): what the first one counts, 0 to 1; the second the rest */
+    const double *weights; /* (k), of the classes, 0 and more; NULL: 1 each */
+    int has_ignored;
+    int32_t ignored;  /* a label that does not count, whatever number it is */
+    double smoothing; /* a label is 1 - that, and each class, its own too, that / k */
+};
+/* Cross entropy and (dlogits not NULL) its gradient, (p - onehot) / n where all labels count alike.
+ * log-sum-exp with the row's maximum subtracted; all in double, sums in the order of classes and of
+ * rows. Of class j with target t and weight w a row has -w t log p. Returned is the sum over rows,
+ * / n, and in *ret_weight the sum of the weights of their labels, / n (1 where all count alike, and
+ * of soft ones): one by the other is the mean, as torch.nn.CrossEntropyLoss has it. Threads share
+ * the rows: no bit depends on them. */
+double kernel_softmax_ce(const float *logits, const struct kernel_labels *labels, int64_t n,
+                         int64_t k, float *dlogits, int threads, double *ret_weight);
 /* Means over n k elements, and (dy not NULL) their gradients with respect to y, in double, summed
  * in the order of elements; with d = y - t: mse    d^2, gradient 2 d / (n k) l1     |d|, its sign /
  * (n k), 0 where d is 0 huber  d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2); d brought
@@ -272,8 +436,10 @@ double kernel_huber(const float *y, const float *target, int64_t n, int64_t k, d
 double kernel_bce(const float *y, const float *target, int64_t n, int64_t k, float *dy);
 /* Place of the first of a row's largest values; of those behind a NaN at its beginning none is. */
 int64_t kernel_largest(const float *row, int64_t k);
-/* Rows where that is labels[row]. */
-int64_t kernel_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t k);
+/* Rows where that is the label, of soft ones the largest, of those whose label is not ignored;
+ * *ret_counted: these. */
+int64_t kernel_count_correct(const float *logits, const struct kernel_labels *labels, int64_t n,
+                             int64_t k, int64_t *ret_counted);
 /* Rows of logits that are all on their target's side: positive where that is above a half. */
 int64_t kernel_count_sides(const float *logits, const float *target, int64_t n, int64_t k);
 

@@ -26,6 +26,8 @@ struct entropy {
     float *dlogits;   /* NULL: not wanted */
     double smoothing; /* of a label, which each class has a part of */
     double less;      /* that part, in a gradient */
+    const struct kernel_labels *of;
+    double weight_sum; /* of all classes */
 };
 
 /* A NaN may be passed over: it makes the row's sum one. */
@@ -167,11 +169,174 @@ static double long_row(const struct entropy *ce, int64_t index)
     return ce->smoothing > 0 ? loss + smoothed(row, row[label], ce) : loss;
 }
 
-double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
-                         double smoothing, float *dlogits, int threads)
+/* ---- labels that do not count alike ---- */
+
+/* What a row is compared with: its labels' own parts, and one that all classes share by weight. */
+struct wanted {
+    int32_t label[2];
+    double own[2], each;
+    double all;        /* of these */
+    double weight;     /* of the row */
+    const float *soft; /* own parts by class, by the weights of these; NULL: there are labels */
+};
+
+INLINE double weight_of(const struct entropy *ce, int64_t class)
 {
-    const double less = smoothing / (double)k / (double)n;
-    const struct entropy ce = {logits, labels, n, k, dlogits, smoothing, less};
+    return ce->of->weights != NULL ? ce->of->weights[class] : 1;
+}
+
+/* Of a class, but for what all share. */
+INLINE double soft_part(const struct entropy *ce, const struct wanted *wanted, int64_t class)
+{
+    return (1 - ce->of->smoothing) * weight_of(ce, class) * (double)wanted->soft[class];
+}
+
+INLINE struct wanted wanted_soft(const struct entropy *ce, int64_t index)
+{
+    struct wanted wanted = {.weight = 1, .soft = ce->of->soft + index * ce->k};
+    double counted = 0;
+    for (int64_t j = 0; j < ce->k; j++) {
+        counted += (double)wanted.soft[j];
+        wanted.all += soft_part(ce, &wanted, j);
+    }
+    wanted.each = counted * ce->of->smoothing / (double)ce->k;
+    wanted.all += wanted.each * ce->weight_sum;
+    return wanted;
+}
+
+INLINE struct wanted wanted_of(const struct entropy *ce, int64_t index)
+{
+    const struct kernel_labels *of = ce->of;
+    if (of->soft != NULL) {
+        return wanted_soft(ce, index);
+    }
+    const double share = of->others != NULL ? (double)of->shares[index] : 1;
+    const double shares[2] = {share, 1 - share};
+    struct wanted wanted = {.all = 0};
+    double counted = 0;
+    for (int i = 0; i < (of->others != NULL ? 2 : 1); i++) {
+        const int32_t label = (i == 0 ? of->labels : of->others)[index];
+        if (of->has_ignored && label == of->ignored) {
+            continue;
+        }
+        const double weight = shares[i] * weight_of(ce, label);
+        wanted.label[i] = label;
+        wanted.own[i] = (1 - of->smoothing) * weight;
+        wanted.all += wanted.own[i];
+        wanted.weight += weight;
+        counted += shares[i];
+    }
+    wanted.each = counted * of->smoothing / (double)ce->k;
+    wanted.all += wanted.each * ce->weight_sum;
+    return wanted;
+}
+
+/* Of classes from `first` on: their own parts times their logits, which are less max. */
+INLINE double soft_logits(const struct entropy *ce, const struct wanted *wanted, int64_t first,
+                          const float *row, int64_t count, double max)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < count; j++) {
+        sum += soft_part(ce, wanted, first + j) * ((double)row[j] - max);
+    }
+    return sum;
+}
+
+/* Sum of the weights of classes from `first` on times their logits, which are less max. */
+INLINE double weighed_logits(const struct entropy *ce, int64_t first, const float *row,
+                             int64_t count, double max)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < count; j++) {
+        sum += weight_of(ce, first + j) * ((double)row[j] - max);
+    }
+    return sum;
+}
+
+/* d = (all e / sum - w each) / n, and of a label less its own part. */
+INLINE void wanted_gradient(const struct entropy *ce, const struct wanted *wanted, double max,
+                            double sum, const float *row, float *d)
+{
+    double exps[TILE];
+    for (int64_t at = 0; at < ce->k; at += TILE) {
+        const int64_t count = ce->k - at < TILE ? ce->k - at : TILE;
+        less_max(exps, row + at, count, max);
+        exact_lanes_exp(exps, count);
+        for (int64_t j = 0; j < count; j++) {
+            double part = wanted->each * weight_of(ce, at + j);
+            for (int i = 0; i < 2; i++) {
+                part += wanted->label[i] == at + j ? wanted->own[i] : 0;
+            }
+            part += wanted->soft != NULL ? soft_part(ce, wanted, at + j) : 0;
+            d[at + j] = (float)((wanted->all * (exps[j] / sum) - part) / (double)ce->n);
+        }
+    }
+}
+
+/* What does not count at all has no loss, whatever its logits are. */
+KERNEL_CLONES
+static double wanted_row(const struct entropy *ce, int64_t index, double *ret_weight)
+{
+    const struct wanted wanted = wanted_of(ce, index);
+    const float *row = ce->logits + index * ce->k;
+    float *d = ce->dlogits != NULL ? ce->dlogits + index * ce->k : NULL;
+    *ret_weight = wanted.weight;
+    if (wanted.all == 0) {
+        if (d != NULL) {
+            memset(d, 0, (size_t)ce->k * sizeof(*d));
+        }
+        return 0;
+    }
+    double exps[TILE];
+    const double max = row_max(row, ce->k);
+    double sum = 0;
+    double shared = 0;
+    double own = 0;
+    for (int64_t at = 0; at < ce->k; at += TILE) {
+        const int64_t count = ce->k - at < TILE ? ce->k - at : TILE;
+        less_max(exps, row + at, count, max);
+        exact_lanes_exp(exps, count);
+        sum = add_up(sum, exps, count);
+        shared += wanted.each > 0 ? weighed_logits(ce, at, row + at, count, max) : 0;
+        own += wanted.soft != NULL ? soft_logits(ce, &wanted, at, row + at, count, max) : 0;
+    }
+    if (d != NULL) {
+        wanted_gradient(ce, &wanted, max, sum, row, d);
+    }
+    double log = sum;
+    exact_lanes_log(&log, 1);
+    double loss = wanted.all * log - wanted.each * shared - own;
+    for (int i = 0; i < 2; i++) {
+        loss -= wanted.own[i] > 0 ? wanted.own[i] * ((double)row[wanted.label[i]] - max) : 0;
+    }
+    return loss;
+}
+
+static double wanted_rows(const struct entropy *ce, int threads, double *ret_weight)
+{
+    double losses[ROUND_ROWS], weights[ROUND_ROWS];
+    double loss = 0;
+    (void)threads; /* where OpenMP is left out */
+    double weight = 0;
+    for (int64_t first = 0; first < ce->n; first += ROUND_ROWS) {
+        const int64_t rows = ce->n - first < ROUND_ROWS ? ce->n - first : ROUND_ROWS;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+        for (int64_t i = 0; i < rows; i++) {
+            losses[i] = wanted_row(ce, first + i, &weights[i]);
+        }
+        loss = add_up(loss, losses, rows);
+        weight = add_up(weight, weights, rows);
+    }
+    *ret_weight = weight / (double)ce->n;
+    return loss / (double)ce->n;
+}
+
+/* ---- all rows ---- */
+
+static double all_rows(const struct entropy *ce, int threads)
+{
+    const int64_t n = ce->n;
+    const int64_t k = ce->k;
     const int64_t fitting = k < TILE / TILE_ROWS ? TILE_ROWS : k <= TILE ? TILE / k : 1;
     double losses[ROUND_ROWS];
     double loss = 0;
@@ -183,14 +348,36 @@ double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, 
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t at = 0; at < rows; at += tile) {
             if (k > TILE) {
-                losses[at] = long_row(&ce, first + at);
+                losses[at] = long_row(ce, first + at);
             } else {
-                short_rows(&ce, first + at, rows - at < tile ? rows - at : tile, losses + at);
+                short_rows(ce, first + at, rows - at < tile ? rows - at : tile, losses + at);
             }
         }
         loss = add_up(loss, losses, rows);
     }
     return loss / (double)n;
+}
+
+double kernel_softmax_ce(const float *logits, const struct kernel_labels *labels, int64_t n,
+                         int64_t k, float *dlogits, int threads, double *ret_weight)
+{
+    const double smoothing = labels->smoothing;
+    struct entropy ce = {.logits = logits,
+                         .labels = labels->labels,
+                         .n = n,
+                         .k = k,
+                         .dlogits = dlogits,
+                         .smoothing = smoothing,
+                         .less = smoothing / (double)k / (double)n,
+                         .of = labels,
+                         .weight_sum = (double)k};
+    *ret_weight = 1;
+    if (labels->weights == NULL && labels->others == NULL && labels->soft == NULL &&
+        !labels->has_ignored) {
+        return all_rows(&ce, threads);
+    }
+    ce.weight_sum = labels->weights != NULL ? add_up(0, labels->weights, k) : ce.weight_sum;
+    return wanted_rows(&ce, threads, ret_weight);
 }
 
 /* ---- the others -------------------------------------------------------------------------------
@@ -292,11 +479,18 @@ int64_t kernel_largest(const float *row, int64_t k)
     return best;
 }
 
-int64_t kernel_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t k)
+int64_t kernel_count_correct(const float *logits, const struct kernel_labels *labels, int64_t n,
+                             int64_t k, int64_t *ret_counted)
 {
     int64_t correct = 0;
+    int64_t counted = 0;
     for (int64_t i = 0; i < n; i++) {
-        correct += kernel_largest(logits + i * k, k) == labels[i];
+        const int64_t label =
+            labels->soft != NULL ? kernel_largest(labels->soft + i * k, k) : labels->labels[i];
+        const int counts = labels->soft != NULL || !labels->has_ignored || label != labels->ignored;
+        correct += counts && kernel_largest(logits + i * k, k) == label;
+        counted += counts;
     }
+    *ret_counted = counted;
     return correct;
 }

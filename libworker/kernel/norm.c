@@ -543,6 +543,7 @@ static void add_parts(const struct work *w, int64_t from, int64_t to)
 
 static void run_ranges(const struct work *w, int threads)
 {
+    (void)threads; /* where OpenMP is left out */
     const struct kernel_norm *m = &w->m;
     const int64_t parts = n_parts(m);
     const int64_t ranges = m->groups * group_ranges(m);
@@ -564,6 +565,7 @@ static void run_ranges(const struct work *w, int threads)
 
 static void reduce_all_channels(const struct work *w, int threads)
 {
+    (void)threads; /* where OpenMP is left out */
     const int64_t channels = w->m.layout.channels;
     const int64_t pieces = (channels + NORM_WIDTH_MAX - 1) / NORM_WIDTH_MAX;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)

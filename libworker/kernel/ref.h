@@ -63,9 +63,23 @@ void ref_dense_bwd_data(const double *dy, const double *w, int64_t n, int64_t in
                         double *dx);
 void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t in, int64_t out,
                            double *dw, double *db);
+/* LSTM and GRU: struct kernel_recurrent's formulas and shapes; b NULL: there is none. Both return
+ * 0, or -1 without memory. */
+struct ref_recurrent {
+    int64_t n, tokens, width;
+    int is_gru, is_reversed;
+    const double *x, *w, *b;
+};
+int ref_recurrent(const struct ref_recurrent *recurrent, double *y);
+/* db NULL where b is. */
+int ref_recurrent_bwd(const struct ref_recurrent *recurrent, const double *dy, double *dx,
+                      double *dw, double *db);
 /* Labels are 1 - smoothing, and smoothing / k for each class (Szegedy et al., 2016). */
 double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, int64_t k,
                       double smoothing, double *dlogits);
+/* -sum t log p over rows and classes, / n, of any targets t (n, k). */
+double ref_soft_ce(const double *logits, const double *targets, int64_t n, int64_t k,
+                   double *dlogits);
 double ref_mse(const double *y, const double *target, int64_t n, int64_t k, double *dy);
 double ref_l1(const double *y, const double *target, int64_t n, int64_t k, double *dy);
 double ref_huber(const double *y, const double *target, int64_t n, int64_t k, double delta,

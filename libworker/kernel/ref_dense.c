@@ -48,6 +48,19 @@ void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t
     }
 }
 
+static double log_sum(const double *row, int64_t k)
+{
+    double max = row[0];
+    double sum = 0;
+    for (int64_t j = 1; j < k; j++) {
+        max = fmax(max, row[j]);
+    }
+    for (int64_t j = 0; j < k; j++) {
+        sum += exp(row[j] - max);
+    }
+    return max + log(sum);
+}
+
 double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, int64_t k,
                       double smoothing, double *dlogits)
 {
@@ -69,6 +82,26 @@ double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, in
             if (dlogits != NULL) {
                 dlogits[r * k + j] = (p - target) / (double)n;
             }
+        }
+    }
+    return loss / (double)n;
+}
+
+double ref_soft_ce(const double *logits, const double *targets, int64_t n, int64_t k,
+                   double *dlogits)
+{
+    double loss = 0;
+    for (int64_t r = 0; r < n; r++) {
+        const double *row = logits + r * k;
+        const double *target = targets + r * k;
+        const double norm = log_sum(row, k);
+        double all = 0;
+        for (int64_t j = 0; j < k; j++) {
+            loss -= target[j] > 0 ? target[j] * (row[j] - norm) : 0;
+            all += target[j];
+        }
+        for (int64_t j = 0; dlogits != NULL && j < k; j++) {
+            dlogits[r * k + j] = (all * exp(row[j] - norm) - target[j]) / (double)n;
         }
     }
     return loss / (double)n;

@@ -1,4 +1,4 @@
-/* softmax.c - softmax of rows, and its gradient
+/* softmax.c - softmax of rows and of attention's scores, and its gradient
  *
  * Sums are in double, value i of a row in sum i % SUMS, and these in one order: no bit depends on
  * how many rows a thread takes at a time, or how long the pieces of a long one are. */
@@ -128,6 +128,7 @@ static void long_row(const struct rows *r, int64_t row)
 
 void kernel_softmax(const struct kernel_layout *layout, const float *x, float *y, int threads)
 {
+    (void)threads; /* where OpenMP is left out */
     const struct rows r = {x, NULL, y, layout->channels, layout->block};
     const int64_t rows = layout->n;
     const int64_t tile = r.k <= TILE ? TILE / r.k : 1;
@@ -169,9 +170,85 @@ static void row_backward(const struct rows *r, int64_t row)
 void kernel_softmax_backward(const struct kernel_layout *layout, const float *y, const float *dy,
                              float *dx, int threads)
 {
+    (void)threads; /* where OpenMP is left out */
     const struct rows r = {y, dy, dx, layout->channels, layout->block};
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t row = 0; row < layout->n; row++) {
         row_backward(&r, row);
+    }
+}
+
+/* ---- scores of attention: rows that do not see all of their values ---- */
+
+static struct rows row_of(const struct kernel_scores *s, const float *p, float *x, int64_t row)
+{
+    const int64_t at = row * s->stride;
+    return (struct rows){p + at, x + at, x + at, s->seen + row * s->more, s->width};
+}
+
+/* e^(x - max) / sum, in pieces. */
+KERNEL_CLONES
+static void apply(const struct rows *r, double max, double sum)
+{
+    double exps[TILE];
+    for (int64_t at = 0; at < r->k; at += TILE) {
+        const int64_t n = r->k - at < TILE ? r->k - at : TILE;
+        less_max(exps, r->x + at, n, max);
+        exact_lanes_exp(exps, n);
+        divide(r->y + at, exps, n, sum);
+    }
+    clear_rest(r, 0);
+}
+
+/* The sum of e^(x - max); of a row of one piece they stay in exps. */
+KERNEL_CLONES
+static double sum_of(const struct rows *r, double max, double exps[TILE])
+{
+    double sums[SUMS] = {0};
+    for (int64_t at = 0; at < r->k; at += TILE) {
+        const int64_t n = r->k - at < TILE ? r->k - at : TILE;
+        less_max(exps, r->x + at, n, max);
+        exact_lanes_exp(exps, n);
+        add_up(exps, n, sums);
+    }
+    return total(sums);
+}
+
+KERNEL_CLONES
+static void softmax_row(const struct rows *r, float stats[2])
+{
+    double exps[TILE];
+    const double max = row_max(r->x, r->k);
+    stats[0] = (float)max;
+    stats[1] = (float)sum_of(r, max, exps); /* rounded here: again gives the same */
+    if (r->k <= TILE) {
+        divide(r->y, exps, r->k, (double)stats[1]);
+        clear_rest(r, 0);
+    } else {
+        apply(r, max, (double)stats[1]);
+    }
+}
+
+void kernel_scores_softmax(const struct kernel_scores *scores, float *x)
+{
+    for (int64_t i = 0; i < scores->rows; i++) {
+        const struct rows r = row_of(scores, x, x, i);
+        softmax_row(&r, &scores->stats[2 * i]);
+    }
+}
+
+void kernel_scores_again(const struct kernel_scores *scores, float *x)
+{
+    for (int64_t i = 0; i < scores->rows; i++) {
+        const struct rows r = row_of(scores, x, x, i);
+        apply(&r, (double)scores->stats[2 * i], (double)scores->stats[2 * i + 1]);
+    }
+}
+
+void kernel_scores_backward(const struct kernel_scores *scores, const float *p, float *dp)
+{
+    for (int64_t i = 0; i < scores->rows; i++) {
+        const struct rows r = row_of(scores, p, dp, i);
+        row_backward(&r, 0);
     }
 }

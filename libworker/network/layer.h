@@ -38,6 +38,10 @@ struct rule {
 
 enum norm_over { OVER_SAMPLE, OVER_CHANNELS };
 
+enum recurrent_output { OUTPUT_SEQUENCE, OUTPUT_LAST };
+
+enum mode { MODE_NEAREST, MODE_LINEAR };
+
 enum approximation { APPROXIMATE_NONE, APPROXIMATE_TANH };
 
 struct layer {                    /* each kind has some of these */
@@ -49,13 +53,26 @@ struct layer {                    /* each kind has some of these */
     int64_t out;                        /* 0: as many as there are classes */
     int64_t kernel[2], stride[2], dilation[2], output_padding[2];
     int64_t groups;
+    int64_t sides[4];           /* pad: top, bottom, left, right */
+    int mode;                   /* upsample: enum mode */
+    int is_by_corners;          /* ... */
+    int64_t words, size, heads; /* embedding; attention; size: slice, too */
+    int64_t begin;              /* slice: first channel; token: which */
+    int64_t leading;            /* positional_embedding, class_token: dimensions of 1 in front */
+    int is_causal;              /* attention */
+    int64_t hidden, depth;      /* lstm, gru */
+    int is_bidirectional;       /* ... */
+    int output;                 /* ... enum recurrent_output */
     struct padding padding;
     int ceil; /* of a pool: a window more for pixels that are left */
-    struct rule weight, bias, gamma, beta;
+    struct rule weight, bias, gamma, beta, out_weight;
     double momentum, epsilon, rate;
-    double alpha;    /* leaky_relu: slope; elu */
-    int approximate; /* gelu: enum approximation */
-    int over;        /* layer_norm: enum norm_over */
+    double alpha;        /* leaky_relu: slope; elu; linear: factor */
+    double offset;       /* linear */
+    int of;              /* dropout: enum drop_of */
+    struct shape factor; /* scale; n_dims below 0: as its input has channels */
+    int approximate;     /* gelu: enum approximation */
+    int over;            /* layer_norm, dense: enum norm_over */
     int64_t times;
     char first[MS_NAME_MAX + 1];
     const struct tree_node *layers, *body, *shortcut; /* lists; NULL none */
@@ -84,8 +101,8 @@ int layer_read(const struct tree_node *entry, const char *place, const struct la
                struct layer *ret, struct ms_err *err);
 
 /* layer_own.c: types of keys */
-extern const struct field_own layer_out, layer_padding, layer_rule, layer_rule_or_none, layer_list,
-    layer_branches, layer_parameters, layer_from, layer_from_list, layer_from_any;
+extern const struct field_own layer_out, layer_shape, layer_padding, layer_rule, layer_rule_or_none,
+    layer_list, layer_branches, layer_parameters, layer_from, layer_from_list, layer_from_any;
 
 /* Reads each layer of a list, and of the lists inside, for its errors: a list that was read is
  * legal, whatever its shapes are. place: "layers". */
@@ -136,6 +153,26 @@ int inputs_check_read(struct building *b, int output);
 
 /* b->err's text with the place and the layer before it. */
 int build_fail(struct building *b, const struct tree_node *at, const struct layer *layer);
+/* ---- layer_kinds.c: of what layers are built ---- */
+
+struct fans { /* values that one output sums over, and outputs that one value goes into */
+    int64_t in, out;
+};
+struct init build_init(const struct rule *rule, struct fans fans);
+/* A parameter of the layer, by the name that `part` of it has. A tensor, or a negative code. */
+int build_param(const struct building *b, const struct layer *layer, const char *part,
+                const struct shape *shape, struct init init);
+/* 4: images, 3: sequences, 2: rows. MS_E_INVALID with what it gets instead. */
+int build_want_dims(struct building *b, const struct layer *layer, const struct tree_node *at,
+                    int x, int n_dims);
+/* y; a negative one is an error of the graph, which gets its place. */
+int build_made(struct building *b, const struct layer *layer, const struct tree_node *at, int y);
+
+/* layer_recurrent.c: struct layer_kind's build and check of lstm and gru. */
+int build_recurrent(struct building *b, const struct layer *layer, const struct tree_node *at,
+                    int x);
+int layer_check_recurrent(const struct layer *layer, const struct tree_node *at, const char *place,
+                          struct ms_err *err);
 /* layer_lists.c: struct layer_kind's build of those that are lists. */
 int build_sequential(struct building *b, const struct layer *layer, const struct tree_node *at,
                      int x);

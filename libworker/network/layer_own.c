@@ -37,6 +37,45 @@ const struct field_own layer_out = {
     .write = write_out,
 };
 
+/* ---- shape: of a parameter, or as its input has channels ---- */
+
+enum { SHAPE_DIMS_MAX = 4 };
+
+static int read_shape(const struct field_reader *r, const struct tree_node *node, void *base)
+{
+    struct shape *dst = (void *)((char *)base + r->field->offset);
+    struct shape shape = {.n_dims = -1};
+    if (is_word(node, "channels")) {
+        *dst = shape;
+        return MS_OK;
+    }
+    if (node->kind != TREE_LIST || node->n_items < 1 || node->n_items > SHAPE_DIMS_MAX) {
+        return field_fail(r, node, "is no list of one to four sizes");
+    }
+    int rc = MS_OK;
+    for (shape.n_dims = 0; shape.n_dims < (int)node->n_items && rc == MS_OK; shape.n_dims++) {
+        rc = field_read_whole(r, node->items[shape.n_dims].value, &shape.dim[shape.n_dims]);
+    }
+    *dst = rc < 0 ? *dst : shape;
+    return rc;
+}
+
+static json_t *write_shape(const struct field *field, const void *base)
+{
+    const struct shape *shape = (const void *)((const char *)base + field->offset);
+    json_t *ret = shape->n_dims < 0 ? json_string("channels") : json_array();
+    for (int i = 0; i < shape->n_dims; i++) {
+        ret = list_append(ret, json_integer(shape->dim[i]));
+    }
+    return ret;
+}
+
+const struct field_own layer_shape = {
+    .legal = "the word channels, or a list of one to four sizes",
+    .read = read_shape,
+    .write = write_shape,
+};
+
 /* ---- padding ---- */
 
 static int read_padding(const struct field_reader *r, const struct tree_node *node, void *base)

@@ -268,11 +268,18 @@ static int check_input(const struct network *network, const struct network_input
                : fail_input(network, in, err);
 }
 
-/* One row a sample, as wide as there are classes. */
+/* A row a sample, or a token, as wide as there are classes. */
+static struct shape wanted_output(const struct network_input *input)
+{
+    const struct shape of_samples = {2, {input->batch, input->classes}};
+    const struct shape of_tokens = {3, {input->batch, input->tokens, input->classes}};
+    return input->tokens > 0 ? of_tokens : of_samples;
+}
+
 static int check_output(const struct network *network, const struct graph *graph, int output,
                         const struct network_input *input, struct ms_err *err)
 {
-    const struct shape want = {2, {input->batch, input->classes}};
+    const struct shape want = wanted_output(input);
     const struct shape *is = &graph_tensor(graph, output)->shape;
     char a[96];
     char b[96];
@@ -288,8 +295,13 @@ static int check_output(const struct network *network, const struct graph *graph
 static int softmax_ce(struct graph *graph, int output, int label, const struct network_input *input,
                       struct ms_err *err)
 {
-    const struct op op = {
-        .kind = OP_SOFTMAX_CE, .in = {output, label}, .smoothing = input->label_smoothing};
+    const struct op op = {.kind = OP_SOFTMAX_CE,
+                          .in = {output, label},
+                          .smoothing = input->label_smoothing,
+                          .class_weights = input->class_weights,
+                          .n_class_weights = input->n_class_weights,
+                          .has_ignored = input->has_ignored,
+                          .ignored = input->ignored};
     return graph_apply(graph, &op, err);
 }
 
@@ -316,8 +328,10 @@ static int add_loss(struct graph *graph, int output, const struct network_input 
                                          [NETWORK_LOSS_HUBER] = OP_HUBER,
                                          [NETWORK_LOSS_BCE] = OP_BCE};
     const int has_classes = loss == NETWORK_LOSS_SOFTMAX_CE;
-    struct shape shape = {has_classes ? 1 : 2, {input->batch, input->classes}};
-    int label = graph_label(graph, "label", &shape, has_classes ? MS_I32 : MS_F32, err);
+    const int has_numbers = has_classes && !input->has_soft_labels;
+    struct shape shape = wanted_output(input);
+    shape.n_dims -= has_numbers;
+    int label = graph_label(graph, "label", &shape, has_numbers ? MS_I32 : MS_F32, err);
     int value = has_classes
                     ? softmax_ce(graph, output, label, input, err)
                     : graph_target_loss(graph, kinds[loss], output, label, input->huber_delta, err);

@@ -30,7 +30,13 @@ struct network_input { /* what one batch looks like */
     int64_t channels, height, width; /* images; features: channels = features, height = width = 1 */
     int64_t classes;                 /* or target width of the other losses */
     double label_smoothing;          /* of classes, in training: 0 none */
-    double huber_delta;              /* of that loss, above 0 */
+    const double *class_weights;     /* NULL: 1 each; borrowed for the graph's life */
+    int64_t n_class_weights;         /* as many as classes */
+    int has_soft_labels; /* of a sample a share of each class, not its number; no tokens */
+    int has_ignored;     /* a label that does not count */
+    int32_t ignored;
+    double huber_delta; /* of that loss, above 0 */
+    int64_t tokens;     /* of a sample, each with a class; 0: a sample has one */
 };
 
 struct network; /* opaque */

@@ -168,4 +168,8 @@ const struct dn_md *dn_prim_md(const struct dn_prim *prim, int arg);
 int dn_prim_set(struct dn_prim *prim, int arg, void *data); /* 0 or MS_E_INVALID */
 int dn_prim_run(struct dn *dn, struct dn_prim *prim);       /* 0 or MS_E_FAILED */
 
+struct kernel_product; /* kernel.h */
+/* A kernel_product_fn, for kernels that are products inside. 0 or MS_E_FAILED. Any thread. */
+int dn_product(const struct kernel_product *product);
+
 #endif

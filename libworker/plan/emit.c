@@ -203,6 +203,25 @@ int emit_value(struct lowering *lo, int tensor, const struct dn_md *md, struct m
     return 0;
 }
 
+int emit_by_channels(struct lowering *lo, int op, enum step_kind kind, struct operand a,
+                     struct operand b, const struct dn_md *md, const struct kernel_layout *layout,
+                     struct ms_err *err)
+{
+    const int out = graph_op(lo->plan->graph, op)->out[0];
+    int rc = emit_value(lo, out, md, err);
+    struct step *step = rc < 0 ? NULL : emit_step(lo->plan, kind, op, ELT_Y + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    step->src = md;
+    step->operands[ELT_A] = a;
+    step->operands[ELT_B] = b;
+    step->operands[ELT_Y] = lo->values[out].at;
+    step->layout = *layout;
+    step->count = lo->values[out].count;
+    return 0;
+}
+
 static int64_t block_of(enum dn_tag tag)
 {
     return tag == DN_NCHW16C ? 16 : tag == DN_NCHW8C ? 8 : 1;

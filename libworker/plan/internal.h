@@ -82,9 +82,15 @@ struct step {
     int64_t groups;   /* norm of samples: kernel_norm's */
     int is_per_value; /* ... */
     struct pool_shape pool;
-    /* elementwise: floats; losses: rows and columns */
+    struct kernel_attention attention; /* its sizes */
+    struct kernel_recurrent recurrent; /* ... */
+    struct kernel_channels channels;   /* its layouts, and which */
+    struct kernel_resample resample;
+    float factor, offset; /* linear */
+    /* elementwise: floats; losses, embedding: rows and columns */
     size_t count;
     int64_t rows, columns;
+    int64_t words; /* embedding */
 };
 
 struct buffer {          /* a piece of the arena */
@@ -142,9 +148,15 @@ struct plan {
     struct plan_buffers bound;
     int is_bound;
     struct plan_draw draw;
-    int64_t rows;             /* evaluation: rows that count */
-    double loss;              /* of the last run: mean over the rows that count */
-    int64_t correct;          /* evaluation */
+    const int32_t *others; /* plan_set_others */
+    const float *shares;
+    int64_t rows;     /* evaluation: rows that count */
+    double loss;      /* of the last run: of the rows that count, as kernel_softmax_ce returns it */
+    double weight;    /* ... and their weight */
+    int64_t correct;  /* evaluation */
+    int64_t counted;  /* ... of so many rows, of sequences tokens */
+    double bad_token; /* of a run that ended with MS_E_INVALID, and what it is read by */
+    int64_t words;
     const float *predictions; /* of the last run; columns of each of its rows */
     int64_t columns;
     double *seconds; /* plan_view_clock */
@@ -213,7 +225,7 @@ int mirrors_emit(struct plan *plan, const struct plan_spec *spec, struct ms_err 
 void *plan_mirror(const struct plan *plan, const struct plan_param *param);
 /* Has the calling thread's teams be of so many threads. MS_E_UNSUPPORTED: OpenMP is not to. */
 int plan_take_team(int threads, struct ms_err *err);
-/* One step, on the clock where one is read. 0 or MS_E_FAILED. */
+/* One step, on the clock where one is read. As step_run. */
 int plan_run_step(struct plan *plan, int step);
 
 /* memory.c: plans the arena. again: for each op whether it is made again in backward, where it can
@@ -242,7 +254,7 @@ int check_graph(const struct graph *graph, const struct plan_spec *spec, enum pl
 int check_plan(const struct plan *plan, const struct plan_spec *spec, enum plan_use use,
                struct ms_err *err);
 
-/* step.c: one step; its operands' ptr are set. 0 or MS_E_FAILED. */
+/* step.c: one step; its operands' ptr are set. 0, MS_E_FAILED, or MS_E_INVALID: plan->bad_token. */
 int step_run(struct plan *plan, struct step *step);
 
 #endif

@@ -33,17 +33,57 @@ int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *
     return rc;
 }
 
+/* The gradient of what was flattened may be rows still, whose bytes are the image's in C order. */
+static int take_image(struct lowering *lo, int tensor, struct ms_err *err)
+{
+    struct plan *plan = lo->plan;
+    struct plan_value *value = &lo->values[tensor];
+    const struct shape *shape = &graph_tensor(plan->graph, tensor)->shape;
+    if (shape->n_dims != DN_IMAGE_DIMS || dn_md_n_dims(value->md) == DN_IMAGE_DIMS) {
+        return 0;
+    }
+    const struct dn_md *image =
+        dn_md(plan->dn, dn_md_dtype(value->md), DN_IMAGE_DIMS, shape->dim, DN_PLAIN);
+    if (image == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+    }
+    *value = emit_at(value->at, image);
+    return 0;
+}
+
 int lower_known_layout(struct lowering *lo, int op, int tensor, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
+    int rc = take_image(lo, tensor, err);
     const struct dn_md *md = lo->values[tensor].md;
-    if (dn_md_tag(md) != DN_OTHER) {
-        return 0;
+    if (rc < 0 || dn_md_tag(md) != DN_OTHER) {
+        return rc;
     }
     const struct dn_md *to = dn_md_as(plan->dn, md, DN_NCHW16C);
     to = to != NULL ? to : dn_md_as(plan->dn, md, DN_PLAIN);
     return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
                       : lower_relayout(lo, op, tensor, to, err);
+}
+
+int lower_channels(struct lowering *lo, int index, int tensor, struct ms_err *err)
+{
+    const int n_dims = graph_tensor(lo->plan->graph, tensor)->shape.n_dims;
+    return n_dims == 2 && n_dims < dn_md_n_dims(lo->values[tensor].md)
+               ? lower_rows(lo, index, tensor, err)
+               : lower_known_layout(lo, index, tensor, err);
+}
+
+int lower_clear_padding(struct lowering *lo, int tensor, struct ms_err *err)
+{
+    struct plan *plan = lo->plan;
+    const struct plan_value *y = &lo->values[tensor];
+    struct step *step = emit_step(plan, STEP_CLEAR_PADDING, -1, 1, err);
+    if (step == NULL) {
+        return MS_E_NOMEM;
+    }
+    step->operands[0] = y->at;
+    step->layout = lower_sample_layout(plan, tensor, y->md);
+    return 0;
 }
 
 static struct operand vector_of(const struct plan *plan, enum place place, int tensor)
@@ -108,6 +148,7 @@ int lower_elementwise(struct lowering *lo, int index, struct ms_err *err)
     rc = rc < 0 ? rc : emit_value(lo, fusion->out, a.md, err);
     enum step_kind kind = op->kind == OP_RELU    ? STEP_RELU
                           : op->kind == OP_RELU6 ? STEP_RELU6
+                          : op->kind != OP_ADD   ? STEP_MUL
                           : fusion->relu >= 0    ? STEP_ADD_RELU
                                                  : STEP_ADD;
     struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, ELT_Y + 1, err);
@@ -131,18 +172,13 @@ int lower_dropout(struct lowering *lo, int index, struct ms_err *err)
         return lower_same(lo, index, err);
     }
     int rc = lower_known_layout(lo, index, op->in[0], err);
-    const struct plan_value x = lo->values[op->in[0]];
-    rc = rc < 0 ? rc : emit_value(lo, op->out[0], x.md, err);
-    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_DROPOUT, index, ELT_Y + 1, err);
-    if (step == NULL) {
-        return rc < 0 ? rc : MS_E_NOMEM;
+    if (rc < 0) {
+        return rc;
     }
-    step->src = x.md;
-    step->operands[ELT_A] = x.at;
-    step->operands[ELT_Y] = lo->values[op->out[0]].at;
-    step->layout = emit_bn_layout(x.md);
-    step->count = x.count;
-    return 0;
+    const struct plan_value x = lo->values[op->in[0]];
+    const struct operand none = {PLACE_NONE, 0};
+    const struct kernel_layout layout = lower_sample_layout(plan, op->out[0], x.md);
+    return emit_by_channels(lo, index, STEP_DROPOUT, x.at, none, x.md, &layout, err);
 }
 
 int lower_pool(struct lowering *lo, int index, struct ms_err *err)
@@ -189,7 +225,8 @@ int lower_loss(struct lowering *lo, int index, struct ms_err *err)
     int gradient = lo->fusions[index].gradient;
     const struct shape *shape = &graph_tensor(plan->graph, op->in[0])->shape;
     const struct plan_value *logits = &lo->values[op->in[0]];
-    int64_t dims[2] = {shape->dim[0], shape_count(shape) / shape->dim[0]};
+    const int64_t columns = shape->dim[shape->n_dims - 1];
+    int64_t dims[2] = {shape_count(shape) / columns, columns}; /* of sequences a row a token */
     const struct dn_md *rows = dn_md(plan->dn, plan->precision, 2, dims, DN_PLAIN);
     if (rows == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
@@ -219,11 +256,23 @@ int lower_loss(struct lowering *lo, int index, struct ms_err *err)
     return 0;
 }
 
-/* The same bytes under another shape: see lower_dense. */
+/* The same bytes under another shape: see lower_dense. A sequence and what it was flattened to are
+ * rows of other lengths. */
 int lower_same(struct lowering *lo, int index, struct ms_err *err)
 {
-    const struct op *op = graph_op(lo->plan->graph, index);
-    (void)err;
+    struct plan *plan = lo->plan;
+    const struct op *op = graph_op(plan->graph, index);
+    const struct shape *to = &graph_tensor(plan->graph, op->out[0])->shape;
+    const int is_from = shape_is_sequence(&graph_tensor(plan->graph, op->in[0])->shape);
     lo->values[op->out[0]] = lo->values[op->in[0]];
+    if (is_from == shape_is_sequence(to)) {
+        return 0;
+    }
+    const struct dn_md *md = is_from ? dn_md(plan->dn, plan->precision, 2, to->dim, DN_PLAIN)
+                                     : lower_sequence_md(plan, op->out[0]);
+    if (md == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+    }
+    lo->values[op->out[0]] = emit_at(lo->values[op->in[0]].at, md);
     return 0;
 }

@@ -44,20 +44,6 @@ static int create_pd(struct lowering *lo, int index, const struct dn_spec *spec,
                             : lower_only(lo->plan, spec, ret, err);
 }
 
-/* Writes zeros over what the function made of padding. */
-static int clear_padding(struct lowering *lo, int tensor, struct ms_err *err)
-{
-    struct plan *plan = lo->plan;
-    const struct plan_value *y = &lo->values[tensor];
-    struct step *step = emit_step(plan, STEP_CLEAR_PADDING, -1, 1, err);
-    if (step == NULL) {
-        return MS_E_NOMEM;
-    }
-    step->operands[0] = y->at;
-    step->layout = emit_bn_layout(y->md);
-    return 0;
-}
-
 int lower_activation(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
@@ -75,7 +61,9 @@ int lower_activation(struct lowering *lo, int index, struct ms_err *err)
     rc = emit_value(lo, op->out[0], x.md, err);
     const struct operand args[DN_ROLES] = {[DN_SRC] = x.at, [DN_DST] = lo->values[op->out[0]].at};
     rc = rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
-    return rc < 0 || md == x.md || op->kind != OP_SIGMOID ? rc : clear_padding(lo, op->out[0], err);
+    return rc < 0 || md == x.md || op->kind != OP_SIGMOID
+               ? rc
+               : lower_clear_padding(lo, op->out[0], err);
 }
 
 int lower_activation_bwd(struct lowering *lo, int index, struct ms_err *err)

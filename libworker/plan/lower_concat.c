@@ -10,9 +10,17 @@ static int64_t block_of(enum dn_tag tag)
     return tag == DN_NCHW16C ? 16 : tag == DN_NCHW8C ? 8 : 1;
 }
 
+/* A tensor's shape; of sequences, which lie so, a row for each token. */
+static struct shape shape_of(const struct plan *plan, int tensor)
+{
+    const struct shape *shape = &graph_tensor(plan->graph, tensor)->shape;
+    const struct shape tokens = {2, {shape->dim[0] * shape->dim[1], shape->dim[2]}};
+    return shape_is_sequence(shape) ? tokens : *shape;
+}
+
 static int64_t channels_of(const struct plan *plan, int tensor)
 {
-    return graph_tensor(plan->graph, tensor)->shape.dim[1];
+    return shape_of(plan, tensor).dim[1];
 }
 
 /* That of `like`, where the parts of the op's forward inputs can lie in it; else the plain one. */
@@ -20,7 +28,7 @@ static enum dn_tag layout_for(const struct plan *plan, const struct op *forward,
                               const struct dn_md *like)
 {
     const enum dn_tag tag = dn_md_tag(like);
-    const int n_dims = graph_tensor(plan->graph, forward->in[0])->shape.n_dims;
+    const int n_dims = shape_of(plan, forward->in[0]).n_dims;
     if (tag == DN_OTHER || dn_md_n_dims(like) != n_dims) {
         return DN_PLAIN;
     }
@@ -35,8 +43,8 @@ static enum dn_tag layout_for(const struct plan *plan, const struct op *forward,
 /* A tensor's own layout of that name. */
 static const struct dn_md *whole_of(struct plan *plan, int tensor, enum dn_tag tag)
 {
-    const struct shape *shape = &graph_tensor(plan->graph, tensor)->shape;
-    return dn_md(plan->dn, plan->precision, shape->n_dims, shape->dim, tag);
+    const struct shape shape = shape_of(plan, tensor);
+    return dn_md(plan->dn, plan->precision, shape.n_dims, shape.dim, tag);
 }
 
 /* Channels from `begin` on, as many as the tensor has, of the whole. */
@@ -44,7 +52,8 @@ static const struct dn_md *part_of(struct plan *plan, int tensor, const struct d
                                    int64_t begin)
 {
     const int64_t offsets[DN_DIMS_MAX] = {0, begin};
-    return dn_md_part(plan->dn, whole, graph_tensor(plan->graph, tensor)->shape.dim, offsets);
+    const struct shape shape = shape_of(plan, tensor);
+    return dn_md_part(plan->dn, whole, shape.dim, offsets);
 }
 
 static int fail_nomem(struct ms_err *err)
@@ -58,7 +67,7 @@ static int source_of(struct lowering *lo, int index, int tensor, struct operand 
                      const struct dn_md **ret_md, struct ms_err *err)
 {
     const struct plan_value *value = &lo->values[tensor];
-    if (dn_md_n_dims(value->md) == graph_tensor(lo->plan->graph, tensor)->shape.n_dims) {
+    if (dn_md_n_dims(value->md) == shape_of(lo->plan, tensor).n_dims) {
         *ret = value->at;
         *ret_md = value->md;
         return 0;

@@ -56,10 +56,11 @@ struct conv {
 /* The weights of a source with so many channels, in any layout; NULL: no memory. */
 static const struct dn_md *weights_of(struct plan *plan, const struct conv *conv, int64_t channels)
 {
-    const int64_t *w = graph_tensor(plan->graph, conv->op->in[1])->shape.dim;
+    const int64_t out = conv->out_dims[1];
     const int64_t g = conv->groups;
-    const int64_t whole[DN_IMAGE_DIMS] = {w[0], channels, w[2], w[3]};
-    const int64_t grouped[DN_DIMS_MAX] = {g, w[0] / g, channels / g, w[2], w[3]};
+    const int64_t *kernel = conv->spec.kernel;
+    const int64_t whole[DN_IMAGE_DIMS] = {out, channels, kernel[0], kernel[1]};
+    const int64_t grouped[DN_DIMS_MAX] = {g, out / g, channels / g, kernel[0], kernel[1]};
     return g > 1 ? dn_md(plan->dn, plan->precision, DN_DIMS_MAX, grouped, DN_ANY)
                  : dn_md(plan->dn, plan->precision, DN_IMAGE_DIMS, whole, DN_ANY);
 }
@@ -361,13 +362,14 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
         return rc;
     }
     lo->sources[index] = lo->values[op->in[0]].md;
-    const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
     const struct dn_md *src = emit_rows(plan, lo->sources[index]);
-    int64_t dims[2] = {y->dim[1], src == NULL ? 0 : dn_md_dims(src)[1]};
+    const int64_t out = graph_tensor(plan->graph, op->in[1])->shape.dim[0];
+    int64_t dims[2] = {out, src == NULL ? 0 : dn_md_dims(src)[1]};
+    int64_t made[2] = {src == NULL ? 0 : dn_md_dims(src)[0], out}; /* tokens are rows, too */
     struct dn_spec spec = {.kind = DN_DENSE_FWD,
                            .src = src,
                            .weights = dn_md(plan->dn, plan->precision, 2, dims, DN_ANY),
-                           .dst = dn_md(plan->dn, plan->precision, 2, y->dim, DN_PLAIN),
+                           .dst = dn_md(plan->dn, plan->precision, 2, made, DN_PLAIN),
                            .relu = fusion->relu >= 0,
                            .inference = !plan->training};
     if (src == NULL || spec.weights == NULL || spec.dst == NULL) {

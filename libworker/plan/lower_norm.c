@@ -14,7 +14,7 @@ struct norm {
 static int64_t channels_of(const struct plan *plan, int tensor, int64_t spatial)
 {
     const struct shape *shape = &graph_tensor(plan->graph, tensor)->shape;
-    return shape_count(shape) / shape->dim[0] / spatial;
+    return shape_is_sequence(shape) ? shape->dim[2] : shape_count(shape) / shape->dim[0] / spatial;
 }
 
 struct kernel_layout lower_pixel_layout(const struct plan *plan, int tensor, const struct dn_md *md)
@@ -28,11 +28,9 @@ struct kernel_layout lower_pixel_layout(const struct plan *plan, int tensor, con
 static struct norm norm_of(const struct plan *plan, int forward, const struct dn_md *md)
 {
     struct norm norm = {.op = graph_op(plan->graph, forward)};
-    struct kernel_layout layout = emit_bn_layout(md);
-    layout.channels = channels_of(plan, norm.op->in[0], layout.spatial);
-    if (norm.op->of_pixels) {
-        layout = lower_pixel_layout(plan, norm.op->in[0], md);
-    }
+    const int x = norm.op->in[0];
+    const struct kernel_layout layout =
+        norm.op->of_pixels ? lower_pixel_layout(plan, x, md) : lower_sample_layout(plan, x, md);
     norm.sizes = (struct kernel_norm){.layout = layout,
                                       .groups = norm.op->groups > 0 ? norm.op->groups : 1,
                                       .is_per_value = norm.op->kind == OP_LAYER_NORM &&
@@ -74,29 +72,9 @@ static int take_layout(struct lowering *lo, int index, const struct op *op, stru
         graph_tensor(plan->graph, op->in[0])->shape.n_dims != dn_md_n_dims(md)) {
         return lower_rows(lo, index, op->in[0], err);
     }
-    return op->of_pixels ? lower_pixels(lo, index, op->in[0], err)
-                         : lower_known_layout(lo, index, op->in[0], err);
-}
-
-/* gamma or beta, in C order. */
-static int affine_of(struct plan *plan, int tensor, struct operand *ret, struct ms_err *err)
-{
-    struct plan_param *param = &plan->params[plan->param_of[tensor]];
-    const struct shape *shape = &graph_tensor(plan->graph, tensor)->shape;
-    if (shape->n_dims > 1) {
-        const struct dn_md *plain =
-            dn_md(plan->dn, plan->weights_dtype, shape->n_dims, shape->dim, DN_PLAIN);
-        if (plain == NULL) {
-            return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
-        }
-        lower_fix_param(param, plain);
-        if (param->md != plain) {
-            return ms_fail(err, MS_E_INVALID, "%s does not lie in C order",
-                           graph_tensor(plan->graph, tensor)->name);
-        }
-    }
-    *ret = (struct operand){PLACE_WEIGHTS, plan->param_of[tensor]};
-    return 0;
+    return op->of_pixels && dn_md_n_dims(md) == DN_IMAGE_DIMS
+               ? lower_pixels(lo, index, op->in[0], err)
+               : lower_known_layout(lo, index, op->in[0], err);
 }
 
 static int emit_norm_scratch(struct plan *plan, const struct norm *norm, int is_backward,
@@ -127,7 +105,7 @@ int lower_norm(struct lowering *lo, int index, struct ms_err *err)
     struct operand affine[2] = {{PLACE_NONE, 0}, {PLACE_NONE, 0}};
     struct operand scratch;
     for (int i = 1; i < op->n_in && rc == 0; i++) {
-        rc = affine_of(plan, op->in[i], &affine[i - 1], err);
+        rc = lower_plain_weight(plan, op->in[i], &affine[i - 1], err);
     }
     rc = rc < 0 ? rc : emit_value(lo, op->out[0], x.md, err);
     rc = rc < 0 ? rc : emit_norm_scratch(plan, &norm, 0, &scratch, err);
@@ -149,9 +127,8 @@ int lower_norm(struct lowering *lo, int index, struct ms_err *err)
     return 0;
 }
 
-/* dx, which the kernel writes even where nobody wants it. */
-static int emit_dx(struct lowering *lo, int tensor, const struct dn_md *md, struct operand *ret,
-                   struct ms_err *err)
+int lower_dx(struct lowering *lo, int tensor, const struct dn_md *md, struct operand *ret,
+             struct ms_err *err)
 {
     if (tensor >= 0) {
         int rc = emit_value(lo, tensor, md, err);
@@ -175,7 +152,7 @@ int lower_norm_bwd(struct lowering *lo, int index, struct ms_err *err)
     struct operand affine[2] = {{PLACE_NONE, 0}, {PLACE_NONE, 0}}; /* their gradients */
     int rc = emit_as(plan, index, value->at, value->md, md, &x, err);
     rc = rc < 0 ? rc : emit_as(plan, index, gradient->at, gradient->md, md, &dy, err);
-    rc = rc < 0 ? rc : emit_dx(lo, op->out[0], md, &dx, err);
+    rc = rc < 0 ? rc : lower_dx(lo, op->out[0], md, &dx, err);
     for (int i = 1; i < norm.op->n_in && rc == 0; i++) {
         rc = lower_param_gradient(lo, op->out[i], plan->param_of[norm.op->in[i]], &affine[i - 1],
                                   err);

@@ -5,20 +5,9 @@
 static int emit_softmax(struct lowering *lo, int index, enum step_kind kind, struct operand a,
                         struct operand b, const struct dn_md *md, struct ms_err *err)
 {
-    struct plan *plan = lo->plan;
-    const struct op *op = graph_op(plan->graph, index);
-    int rc = emit_value(lo, op->out[0], md, err);
-    struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, ELT_Y + 1, err);
-    if (step == NULL) {
-        return rc < 0 ? rc : MS_E_NOMEM;
-    }
-    step->src = md;
-    step->operands[ELT_A] = a;
-    step->operands[ELT_B] = b;
-    step->operands[ELT_Y] = lo->values[op->out[0]].at;
-    step->layout = lower_pixel_layout(plan, op->out[0], md);
-    step->count = lo->values[op->out[0]].count;
-    return 0;
+    const int out = graph_op(lo->plan->graph, index)->out[0];
+    const struct kernel_layout layout = lower_pixel_layout(lo->plan, out, md);
+    return emit_by_channels(lo, index, kind, a, b, md, &layout, err);
 }
 
 int lower_softmax(struct lowering *lo, int index, struct ms_err *err)
@@ -27,7 +16,7 @@ int lower_softmax(struct lowering *lo, int index, struct ms_err *err)
     const struct op *op = graph_op(plan->graph, index);
     const int n_dims = graph_tensor(plan->graph, op->in[0])->shape.n_dims;
     int rc = 0;
-    if (n_dims != dn_md_n_dims(lo->values[op->in[0]].md)) {
+    if (n_dims == 2 && n_dims != dn_md_n_dims(lo->values[op->in[0]].md)) {
         rc = lower_rows(lo, index, op->in[0], err);
     } else if (n_dims == DN_IMAGE_DIMS) {
         rc = lower_pixels(lo, index, op->in[0], err);

@@ -188,42 +188,20 @@ int lower_transposed_bwd_weights(struct lowering *lo, int index, struct ms_err *
 /* ---- bias ---------------------------------------------------------------------------------------
  */
 
-/* Of a tensor that lies in this layout. */
-static struct kernel_layout layout_of(const struct plan *plan, int tensor, const struct dn_md *md)
-{
-    struct kernel_layout layout = emit_bn_layout(md);
-    layout.channels = graph_tensor(plan->graph, tensor)->shape.dim[1];
-    return layout;
-}
-
-/* Rows in C order where a flattened image lies otherwise: its values have a bias each. */
-static int take_layout(struct lowering *lo, int index, int tensor, struct ms_err *err)
-{
-    const int n_dims = graph_tensor(lo->plan->graph, tensor)->shape.n_dims;
-    return n_dims != dn_md_n_dims(lo->values[tensor].md)
-               ? lower_rows(lo, index, tensor, err)
-               : lower_known_layout(lo, index, tensor, err);
-}
-
 int lower_bias(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    int rc = take_layout(lo, index, op->in[0], err);
+    int rc = lower_channels(lo, index, op->in[0], err);
     const struct plan_value x = lo->values[op->in[0]];
-    rc = rc < 0 ? rc : emit_value(lo, op->out[0], x.md, err);
-    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_BIAS, index, ELT_Y + 1, err);
-    if (step == NULL) {
-        return rc < 0 ? rc : MS_E_NOMEM;
+    struct operand bias = {PLACE_NONE, 0};
+    rc = rc < 0 ? rc : lower_plain_weight(plan, op->in[1], &bias, err);
+    if (rc < 0) {
+        return rc;
     }
     lo->sources[index] = x.md;
-    step->src = x.md;
-    step->operands[ELT_A] = x.at;
-    step->operands[ELT_B] = (struct operand){PLACE_WEIGHTS, plan->param_of[op->in[1]]};
-    step->operands[ELT_Y] = lo->values[op->out[0]].at;
-    step->layout = layout_of(plan, op->in[0], x.md);
-    step->count = x.count;
-    return 0;
+    const struct kernel_layout layout = lower_sample_layout(plan, op->in[0], x.md);
+    return emit_by_channels(lo, index, STEP_BIAS, x.at, bias, x.md, &layout, err);
 }
 
 int lower_bias_bwd(struct lowering *lo, int index, struct ms_err *err)
@@ -233,7 +211,7 @@ int lower_bias_bwd(struct lowering *lo, int index, struct ms_err *err)
     const int param = plan->param_of[graph_op(plan->graph, op->forward)->in[1]];
     const struct dn_md *md = lo->sources[op->forward];
     const struct plan_value *value = &lo->values[op->in[0]];
-    const struct kernel_layout layout = layout_of(plan, op->in[0], md);
+    const struct kernel_layout layout = lower_sample_layout(plan, op->in[0], md);
     struct operand dy, db;
     int rc = emit_as(plan, index, value->at, value->md, md, &dy, err);
     rc = rc < 0 ? rc : lower_param_gradient(lo, op->out[0], param, &db, err);

@@ -54,8 +54,9 @@ void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op)
 void fuse_mask(struct lowering *lo, const struct readers *readers, int op);
 void fuse_loss(struct lowering *lo, const struct readers *readers, int op);
 
-/* lower.c, lower_conv.c, lower_activation.c, lower_norm.c, lower_softmax.c, lower_transposed.c,
- * lower_concat.c, lower_bwd.c: the steps of an op, for its row. plan_lower puts before an error
+/* lower.c, lower_conv.c, lower_activation.c, lower_norm.c, lower_recurrent.c, lower_softmax.c,
+ * lower_transposed.c, lower_concat.c, lower_channels.c, lower_resample.c, lower_sequence.c,
+ * lower_scale.c, lower_bwd.c: the steps of an op, for its row. plan_lower puts before an error
  * which op it was, and its line where a spec is obeyed. */
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
@@ -78,6 +79,25 @@ int lower_transposed_bwd_data(struct lowering *lo, int op, struct ms_err *err);
 int lower_transposed_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
 int lower_bias(struct lowering *lo, int op, struct ms_err *err);
 int lower_bias_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_embedding(struct lowering *lo, int op, struct ms_err *err);
+int lower_embedding_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_tokens(struct lowering *lo, int op, struct ms_err *err); /* no step but a reorder */
+int lower_tokens_bwd(struct lowering *lo, int op, struct ms_err *err);
+/* Channels that are taken or moved, a token before others, and their gradients. */
+int lower_moved(struct lowering *lo, int op, struct ms_err *err);
+int lower_resample(struct lowering *lo, int op, struct ms_err *err); /* of images, and gradients */
+int lower_class_token(struct lowering *lo, int op, struct ms_err *err);
+int lower_class_token_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_attention(struct lowering *lo, int op, struct ms_err *err);
+int lower_attention_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_recurrent(struct lowering *lo, int op, struct ms_err *err);
+int lower_recurrent_bwd(struct lowering *lo, int op, struct ms_err *err);
+/* These and their gradients with respect to x, which are the same of dy. */
+int lower_gate(struct lowering *lo, int op, struct ms_err *err);
+int lower_scale(struct lowering *lo, int op, struct ms_err *err);
+int lower_linear(struct lowering *lo, int op, struct ms_err *err);
+int lower_gate_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_scale_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
 int lower_softmax(struct lowering *lo, int op, struct ms_err *err);
 int lower_softmax_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_relu_bwd(struct lowering *lo, int op, struct ms_err *err);
@@ -107,19 +127,38 @@ int lower_obey(struct lowering *lo, int op, const struct dn_spec *spec, struct d
 int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
                   struct operand *ret, struct ms_err *err);
 /* Batch norm's kernels, and others, know four layouts; oneDNN may have left the value in a fifth.
- */
+ * An image becomes one, where it lies as the rows that were made of it. */
 int lower_known_layout(struct lowering *lo, int op, int tensor, struct ms_err *err);
 /* A flattened image becomes rows, without channels of padding; images become channels last. */
 int lower_rows(struct lowering *lo, int op, int tensor, struct ms_err *err);
 int lower_pixels(struct lowering *lo, int op, int tensor, struct ms_err *err);
-/* A row for each pixel of images that are channels last, or for each of rows. The layout may have
- * more channels than the tensor: a convolution takes padding for some. */
+/* A row for each pixel of images that are channels last, for each token of sequences, or for each
+ * of rows. The layout may have more channels than the tensor: a convolution takes padding for some.
+ */
 struct kernel_layout lower_pixel_layout(const struct plan *plan, int tensor,
                                         const struct dn_md *md);
+/* Where each channel has a value of its own: rows in C order, as a flattened image may lie
+ * otherwise, images in a layout that our kernels know. */
+int lower_channels(struct lowering *lo, int op, int tensor, struct ms_err *err);
+/* Writes zeros over what a function made of the padding of a tensor's value. */
+int lower_clear_padding(struct lowering *lo, int tensor, struct ms_err *err);
+/* What lies in this layout, for our kernels: with the tensor's channels, of which the layout may
+ * have more; of a sequence the tokens of a sample as the channels of one row. */
+struct kernel_layout lower_sample_layout(const struct plan *plan, int tensor,
+                                         const struct dn_md *md);
+/* A weight of several dimensions that a kernel of ours reads lies in C order; vectors do. */
+int lower_plain_weight(struct plan *plan, int tensor, struct operand *ret, struct ms_err *err);
+/* ---- sequences (n, t, c) lie as rows (n t, c), one a token ---- */
+/* NULL: no memory. */
+const struct dn_md *lower_sequence_md(struct plan *plan, int tensor);
 /* Where a parameter's gradient goes: the exchange buffer, or, where it is one share of several, the
  * arena until OP_SUM. tensor: the gradient; -1: nobody wants it. */
 int lower_param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,
                          struct ms_err *err);
+/* Where a kernel that always makes dx writes it: tensor's value, or, where that is -1, what nobody
+ * reads. */
+int lower_dx(struct lowering *lo, int tensor, const struct dn_md *md, struct operand *ret,
+             struct ms_err *err);
 /* A convolution's primitive, of given layouts or of others: the row's where there is one to obey.
  * free_weights: their layout is given up for better code. */
 int lower_conv_pd(struct lowering *lo, int op, const struct dn_spec *given, int free_weights,
@@ -138,5 +177,10 @@ int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *
 struct plan_value emit_at(struct operand at, const struct dn_md *md);
 /* A tensor's value in a fresh buffer. */
 int emit_value(struct lowering *lo, int tensor, const struct dn_md *md, struct ms_err *err);
+/* The op's output in a fresh buffer, and the step of ours that makes it of a and b (PLACE_NONE: of
+ * a alone), all in md, channel by channel of the layout. */
+int emit_by_channels(struct lowering *lo, int op, enum step_kind kind, struct operand a,
+                     struct operand b, const struct dn_md *md, const struct kernel_layout *layout,
+                     struct ms_err *err);
 
 #endif

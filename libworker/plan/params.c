@@ -72,6 +72,17 @@ static int has_columns(struct plan *plan, const struct plan_spec_param *from,
            shape_count(&from->shape) == (int64_t)dn_md_count(md);
 }
 
+/* Of one pixel a convolution's weight may be a matrix, (o, i), which kernels see as (o, i, 1, 1).
+ */
+static struct shape as_image(const struct shape *logical, int n_dims)
+{
+    struct shape image = *logical;
+    while (n_dims >= DN_IMAGE_DIMS && logical->n_dims == 2 && image.n_dims < DN_IMAGE_DIMS) {
+        image.dim[image.n_dims++] = 1;
+    }
+    return image;
+}
+
 /* (g, o/g, i/g, kh, kw) of the graph's (o, i/g, kh, kw). */
 static int is_grouped(const struct shape *shape, const struct shape *logical)
 {
@@ -85,15 +96,16 @@ static int is_grouped(const struct shape *shape, const struct shape *logical)
 /* The shape is the graph's; a convolution's may be in groups, or have a few input channels more. */
 static int has_shape(const struct shape *shape, const struct shape *logical)
 {
+    const struct shape want = as_image(logical, shape->n_dims);
     struct shape same = *shape;
-    if (is_grouped(shape, logical)) {
+    if (is_grouped(shape, &want)) {
         return 1;
     }
-    if (same.n_dims == DN_IMAGE_DIMS && logical->n_dims == DN_IMAGE_DIMS &&
-        same.dim[1] > logical->dim[1] && same.dim[1] < logical->dim[1] + PLAN_LANES) {
-        same.dim[1] = logical->dim[1];
+    if (same.n_dims == DN_IMAGE_DIMS && want.n_dims == DN_IMAGE_DIMS && same.dim[1] > want.dim[1] &&
+        same.dim[1] < want.dim[1] + PLAN_LANES) {
+        same.dim[1] = want.dim[1];
     }
-    return shape_equal(&same, logical);
+    return shape_equal(&same, &want);
 }
 
 static int is_of_shape(struct plan *plan, const struct plan_spec_param *from,

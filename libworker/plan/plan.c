@@ -394,6 +394,13 @@ static int run(struct plan *plan, const void *data, const void *labels, plan_buc
     if (rc == MS_E_ABORTED) {
         return ms_fail(err, rc, "plan of graph %s: the step was given up", graph_name(plan->graph));
     }
+    if (rc == MS_E_INVALID) {
+        return ms_fail(err, rc,
+                       "plan of graph %s: the batch has a token %g, and the embedding %lld words: "
+                       "tokens are whole numbers from 0 to %lld",
+                       graph_name(plan->graph), plan->bad_token, (long long)plan->words,
+                       (long long)plan->words - 1);
+    }
     return rc < 0 ? ms_fail(err, MS_E_FAILED, "plan of graph %s: a oneDNN primitive failed",
                             graph_name(plan->graph))
                   : 0;
@@ -404,6 +411,12 @@ void plan_set_draw(struct plan *plan, const struct plan_draw *draw)
     plan->draw = *draw;
 }
 
+void plan_set_others(struct plan *plan, const int32_t *others, const float *shares)
+{
+    plan->others = others;
+    plan->shares = shares;
+}
+
 int plan_train_step(struct plan *plan, const void *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
 {
@@ -412,10 +425,16 @@ int plan_train_step(struct plan *plan, const void *data, const void *labels,
                        graph_name(plan->graph));
     }
     int rc = run(plan, data, labels, on_bucket, arg, err);
+    plan_set_others(plan, NULL, NULL);
     if (rc == 0) {
         *ret_loss = (float)plan->loss;
     }
     return rc;
+}
+
+double plan_weight(const struct plan *plan)
+{
+    return plan->weight;
 }
 
 int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64_t rows,
@@ -436,7 +455,9 @@ int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64
         *ret = (struct plan_evaluated){.loss_sum = plan->loss * (double)rows,
                                        .correct = plan->correct,
                                        .predictions = plan->predictions,
-                                       .columns = plan->columns};
+                                       .columns = plan->columns,
+                                       .weight_sum = plan->weight * (double)rows,
+                                       .counted = plan->counted};
     }
     return rc;
 }

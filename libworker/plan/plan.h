@@ -162,23 +162,35 @@ struct plan_draw {
 };
 void plan_set_draw(struct plan *plan, const struct plan_draw *draw);
 
+/* Of the next plan_train_step's batch: second labels of its rows, and what the first ones count,
+ * whose loss is softmax_ce of rows. Borrowed until that ends, and for no other run; NULL: each row
+ * has one label. */
+void plan_set_others(struct plan *plan, const int32_t *others, const float *shares);
+
 /* Called on the training thread as soon as a bucket of the exchange buffer is complete; in index
  * order. */
 typedef void plan_bucket_fn(void *arg, int bucket);
 
-/* Forward and backward of one batch. data: (n, c, h, w) of the precision, C order; labels: i32 or
- * f32, as the graph says. Writes nothing but the arena and exchange: an abort loses nothing.
- * ret_loss: mean over the batch. */
+/* Forward and backward of one batch. data: (n, c, h, w) of the precision, C order (tokens:
+ * numbers); labels: i32 or f32, as the graph says. Writes nothing but the arena and exchange: an
+ * abort loses nothing. ret_loss: mean over the batch; of labels with weights (graph.h: softmax_ce)
+ * the sum of weights times losses / rows, whose gradient is what exchange has: divided by
+ * plan_weight it is the mean. */
 int plan_train_step(struct plan *plan, const void *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
+/* Of the batch of the last plan_train_step: the sum of its labels' weights / rows; 1 where all
+ * count alike, 0 where none counts. */
+double plan_weight(const struct plan *plan);
 
 struct plan_evaluated {
-    double loss_sum; /* over rows (of targets: of row means) */
-    int64_t correct; /* rows whose largest logit is the label's; bce: whose logits are all on their
-                        target's side; of others 0 */
-    const float *predictions; /* what the loss reads: (rows, columns), C order; until the arena's
-                                 next step */
+    double loss_sum; /* over rows (of targets, and of tokens: of row means), by labels' weights */
+    int64_t correct; /* rows, or tokens, whose largest logit is the label's; bce: whose logits are
+                        all on their target's side; of others 0 */
+    const float *predictions; /* what the loss reads: (rows, columns), of sequences a row a token, C
+                                 order; until the arena's next step */
     int64_t columns;
+    double weight_sum; /* as loss_sum: of labels' weights, or rows where all count alike */
+    int64_t counted;   /* rows, or tokens, of which `correct` counts some */
 };
 /* Forward with moving statistics. Only the first `rows` of the batch count. */
 int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64_t rows,

@@ -17,6 +17,16 @@ static const char *const kernel_names[STEP_KINDS] = {
     [STEP_RELU6_BACKWARD] = "kernel:relu6_backward",
     [STEP_BIAS] = "kernel:bias",
     [STEP_BIAS_BACKWARD] = "kernel:bias_backward",
+    [STEP_EMBEDDING] = "kernel:embedding",
+    [STEP_EMBEDDING_BACKWARD] = "kernel:embedding_backward",
+    [STEP_ATTENTION] = "kernel:attention",
+    [STEP_ATTENTION_BACKWARD] = "kernel:attention_backward",
+    [STEP_RECURRENT] = "kernel:recurrent",
+    [STEP_RECURRENT_BACKWARD] = "kernel:recurrent_backward",
+    [STEP_SCALE] = "kernel:scale",
+    [STEP_SCALE_BACKWARD] = "kernel:scale_backward",
+    [STEP_MUL] = "kernel:mul",
+    [STEP_LINEAR] = "kernel:linear",
     [STEP_SOFTMAX] = "kernel:softmax",
     [STEP_SOFTMAX_BACKWARD] = "kernel:softmax_backward",
     [STEP_DROPOUT] = "kernel:dropout",
@@ -34,10 +44,13 @@ static const char *const kernel_names[STEP_KINDS] = {
 /* ---- ops ----------------------------------------------------------------------------------------
  */
 
-/* Layout changes follow from the layouts of what they stand between, and change no bit. */
+/* Layout changes, moved channels and images of another size follow from the layouts of what they
+ * stand between, on which none of their bits depends. */
 int record_has(const struct step *step)
 {
-    return step->op >= 0 && !step->is_copy &&
+    const int is_layout = step->kind == STEP_CHANNELS || step->kind == STEP_RESAMPLE ||
+                          step->kind == STEP_RESAMPLE_BACKWARD;
+    return step->op >= 0 && !step->is_copy && !is_layout &&
            !(step->kind == STEP_PRIMITIVE && step->prim_kind == DN_REORDER);
 }
 

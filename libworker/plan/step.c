@@ -46,6 +46,12 @@ static void elementwise_part(const struct step *step, size_t begin, size_t count
     case STEP_ADD:
         kernel_add(y, a, b, count);
         break;
+    case STEP_MUL:
+        kernel_mul(y, a, b, count);
+        break;
+    case STEP_LINEAR:
+        kernel_linear(y, a, step->factor, step->offset, count);
+        break;
     default:
         kernel_add_relu(y, a, b, count);
         break;
@@ -146,14 +152,42 @@ static void run_norm(const struct plan *plan, const struct step *step)
     }
 }
 
-static void run_bias(const struct plan *plan, const struct step *step)
+/* A value of each channel. */
+static void run_channels(const struct plan *plan, const struct step *step)
 {
     const int threads = threads_for(plan, step->count);
-    if (step->kind == STEP_BIAS) {
-        kernel_bias(step->ptr[ELT_Y], step->ptr[ELT_A], step->ptr[ELT_B], &step->layout, threads);
+    float *y = step->ptr[ELT_Y];
+    const float *a = step->ptr[ELT_A];
+    switch (step->kind) {
+    case STEP_BIAS:
+        kernel_bias(y, a, step->ptr[ELT_B], &step->layout, threads);
+        break;
+    case STEP_BIAS_BACKWARD:
+        kernel_bias_backward(y, a, &step->layout, step->ptr[ELT_B], threads);
+        break;
+    case STEP_SCALE:
+        kernel_scale(y, a, step->ptr[ELT_B], &step->layout, threads);
+        break;
+    default:
+        kernel_scale_backward(y, step->ptr[ELT_C], a, &step->layout, step->ptr[ELT_B], threads);
+        break;
+    }
+}
+
+static void run_moved_channels(const struct plan *plan, const struct step *step)
+{
+    struct kernel_channels channels = step->channels;
+    channels.fill = step->ptr[ELT_B];
+    kernel_channels(step->ptr[ELT_Y], step->ptr[ELT_A], &channels, threads_for(plan, step->count));
+}
+
+static void run_resample(const struct plan *plan, const struct step *step)
+{
+    const int threads = threads_for(plan, step->count);
+    if (step->kind == STEP_RESAMPLE) {
+        kernel_resample(step->ptr[ELT_Y], step->ptr[ELT_A], &step->resample, threads);
     } else {
-        kernel_bias_backward(step->ptr[ELT_Y], step->ptr[ELT_A], &step->layout, step->ptr[ELT_B],
-                             threads);
+        kernel_resample_backward(step->ptr[ELT_Y], step->ptr[ELT_A], &step->resample, threads);
     }
 }
 
@@ -180,19 +214,89 @@ static void run_pool(const struct plan *plan, const struct step *step)
     }
 }
 
-static void run_dropout(const struct plan *plan, const struct step *step)
+/* Of which of the forward ops it is: backward drops the same values. */
+static uint64_t draw_of(const struct plan *plan, const struct step *step)
 {
-    /* which of the forward ops it is: backward drops the same values */
     const struct op *op = graph_op(plan->graph, step->op);
     const uint64_t which = (uint64_t)(op->forward >= 0 ? op->forward : step->op);
     const struct plan_draw *draw = &plan->draw;
-    const struct kernel_dropout dropout = {
-        .layout = step->layout,
-        .draw = ms_rng_stream(ms_rng_stream(draw->seed, draw->step, DROPOUT_PURPOSE), which, 0),
-        .first_row = draw->first_row,
-        .rate = op->rate};
+    return ms_rng_stream(ms_rng_stream(draw->seed, draw->step, DROPOUT_PURPOSE), which, 0);
+}
+
+static void run_dropout(const struct plan *plan, const struct step *step)
+{
+    const struct op *op = graph_op(plan->graph, step->op);
+    const struct kernel_dropout dropout = {.layout = step->layout,
+                                           .draw = draw_of(plan, step),
+                                           .first_row = plan->draw.first_row,
+                                           .rate = op->rate,
+                                           .of = op->of == DROP_VALUES     ? KERNEL_DROP_VALUES
+                                                 : op->of == DROP_CHANNELS ? KERNEL_DROP_CHANNELS
+                                                                           : KERNEL_DROP_ROWS};
     kernel_dropout(step->ptr[ELT_Y], step->ptr[ELT_A], &dropout,
                    threads_for(plan, step->count * DRAW_FLOATS));
+}
+
+static int run_embedding(struct plan *plan, const struct step *step)
+{
+    const struct kernel_embedding embedding = {.rows = step->rows,
+                                               .words = step->words,
+                                               .channels = step->columns,
+                                               .tokens = step->ptr[EMBEDDING_TOKENS]};
+    const int threads = threads_for(plan, (size_t)(step->rows * step->columns));
+    if (step->kind == STEP_EMBEDDING_BACKWARD) {
+        kernel_embedding_backward(&embedding, step->ptr[EMBEDDING_Y], step->ptr[EMBEDDING_WEIGHT],
+                                  threads);
+        return 0;
+    }
+    const int64_t bad = kernel_embedding_check(&embedding);
+    if (bad >= 0) {
+        plan->bad_token = (double)embedding.tokens[bad];
+        plan->words = step->words;
+        return MS_E_INVALID;
+    }
+    kernel_embedding(&embedding, step->ptr[EMBEDDING_WEIGHT], step->ptr[EMBEDDING_Y], threads);
+    return 0;
+}
+
+/* Always on all threads: products of a single one are computed inside a team. */
+static int run_attention(const struct plan *plan, const struct step *step)
+{
+    struct kernel_attention attention = step->attention;
+    attention.draw = draw_of(plan, step);
+    attention.first_row = plan->draw.first_row;
+    attention.product = dn_product;
+    attention.qkv = step->ptr[ATTENTION_X];
+    attention.stats = step->ptr[ATTENTION_STATS];
+    attention.scratch = step->ptr[ATTENTION_SCRATCH];
+    if (step->kind == STEP_ATTENTION) {
+        attention.y = step->ptr[ATTENTION_Y];
+        return kernel_attention_forward(&attention, plan->threads);
+    }
+    attention.dy = step->ptr[ATTENTIONB_DY];
+    attention.dqkv = step->ptr[ATTENTIONB_DX];
+    return kernel_attention_backward(&attention, plan->threads);
+}
+
+/* Likewise. */
+static int run_recurrent(const struct plan *plan, const struct step *step)
+{
+    struct kernel_recurrent recurrent = step->recurrent;
+    recurrent.product = dn_product;
+    recurrent.weight = step->ptr[RNN_WEIGHT];
+    recurrent.kept = step->ptr[RNN_KEPT];
+    recurrent.y = step->ptr[RNN_Y];
+    recurrent.scratch = step->ptr[RNN_SCRATCH];
+    if (step->kind == STEP_RECURRENT) {
+        recurrent.x = step->ptr[RNN_X];
+        recurrent.bias = step->ptr[RNN_BIAS];
+        return kernel_recurrent_forward(&recurrent, plan->threads);
+    }
+    recurrent.dy = step->ptr[RNNB_DY];
+    recurrent.dx = step->ptr[RNNB_DX];
+    recurrent.dweight = step->ptr[RNNB_DWEIGHT];
+    recurrent.dbias = step->ptr[RNNB_DBIAS];
+    return kernel_recurrent_backward(&recurrent, plan->threads);
 }
 
 static void run_target_loss(struct plan *plan, const struct step *step, int64_t rows)
@@ -222,20 +326,31 @@ static void run_loss(struct plan *plan, const struct step *step)
 {
     const float *logits = step->ptr[LOSS_LOGITS];
     float *gradient = step->ptr[LOSS_GRADIENT];
-    int64_t rows = plan->training ? step->rows : plan->rows;
+    const int64_t batch = graph_tensor(plan->graph, graph_data_index(plan->graph))->shape.dim[0];
+    int64_t rows = plan->training ? step->rows : plan->rows * (step->rows / batch);
     plan->predictions = logits;
     plan->columns = step->columns;
+    plan->weight = 1;
+    plan->counted = rows;
     if (step->kind != STEP_SOFTMAX_CE) {
         run_target_loss(plan, step, rows);
         return;
     }
-    const int32_t *labels = step->ptr[LOSS_LABELS];
     int threads = threads_for(plan, (size_t)(rows * step->columns) * EXP_FLOATS);
-    const double smoothing = plan->training ? graph_op(plan->graph, step->op)->smoothing : 0;
+    const struct op *op = graph_op(plan->graph, step->op);
+    const int is_soft = graph_tensor(plan->graph, op->in[1])->dtype == MS_F32;
+    const struct kernel_labels labels = {.labels = is_soft ? NULL : step->ptr[LOSS_LABELS],
+                                         .soft = is_soft ? step->ptr[LOSS_LABELS] : NULL,
+                                         .others = plan->others,
+                                         .shares = plan->shares,
+                                         .weights = op->class_weights,
+                                         .has_ignored = op->has_ignored,
+                                         .ignored = op->ignored,
+                                         .smoothing = plan->training ? op->smoothing : 0};
     plan->loss =
-        kernel_softmax_ce(logits, labels, rows, step->columns, smoothing, gradient, threads);
+        kernel_softmax_ce(logits, &labels, rows, step->columns, gradient, threads, &plan->weight);
     if (!plan->training) {
-        plan->correct = kernel_count_correct(logits, labels, rows, step->columns);
+        plan->correct = kernel_count_correct(logits, &labels, rows, step->columns, &plan->counted);
     }
 }
 
@@ -286,12 +401,32 @@ int step_run(struct plan *plan, struct step *step)
     case STEP_RELU6_BACKWARD:
     case STEP_ADD:
     case STEP_ADD_RELU:
+    case STEP_MUL:
+    case STEP_LINEAR:
         run_elementwise(plan, step);
         break;
     case STEP_BIAS:
     case STEP_BIAS_BACKWARD:
-        run_bias(plan, step);
+    case STEP_SCALE:
+    case STEP_SCALE_BACKWARD:
+        run_channels(plan, step);
         break;
+    case STEP_CHANNELS:
+        run_moved_channels(plan, step);
+        break;
+    case STEP_RESAMPLE:
+    case STEP_RESAMPLE_BACKWARD:
+        run_resample(plan, step);
+        break;
+    case STEP_EMBEDDING:
+    case STEP_EMBEDDING_BACKWARD:
+        return run_embedding(plan, step);
+    case STEP_ATTENTION:
+    case STEP_ATTENTION_BACKWARD:
+        return run_attention(plan, step);
+    case STEP_RECURRENT:
+    case STEP_RECURRENT_BACKWARD:
+        return run_recurrent(plan, step);
     case STEP_SOFTMAX:
     case STEP_SOFTMAX_BACKWARD:
         run_softmax(plan, step);

@@ -25,6 +25,19 @@ enum step_kind {
     STEP_RELU6_BACKWARD,
     STEP_BIAS,
     STEP_BIAS_BACKWARD,
+    STEP_EMBEDDING,
+    STEP_EMBEDDING_BACKWARD,
+    STEP_ATTENTION,
+    STEP_ATTENTION_BACKWARD,
+    STEP_RECURRENT,
+    STEP_RECURRENT_BACKWARD,
+    STEP_CHANNELS, /* taken, moved, or put behind others */
+    STEP_RESAMPLE, /* images of another size */
+    STEP_RESAMPLE_BACKWARD,
+    STEP_SCALE,
+    STEP_SCALE_BACKWARD,
+    STEP_MUL,
+    STEP_LINEAR,
     STEP_SOFTMAX,
     STEP_SOFTMAX_BACKWARD,
     STEP_DROPOUT,
@@ -64,7 +77,14 @@ enum {
     ELT_B,
     ELT_Y
 }; /* relu: A, Y; relu backward: A = y (relu6: x), B = dy, Y = dx; so softmax */
-/* bias: A = x, B = bias, Y = y; backward: A = dy, B = scratch, Y = db */
+/* channels: A = x, B = what fills, perhaps none, Y = y; resample: A = x, Y = y, backward dy, dx */
+/* bias: A = x, B = bias, Y = y; backward: A = dy, B = scratch, Y = db; so scale, with C = x */
+enum { ELT_C = ELT_Y + 1 };
+enum { EMBEDDING_TOKENS, EMBEDDING_WEIGHT, EMBEDDING_Y };              /* backward: dw, dy */
+enum { ATTENTION_X, ATTENTION_STATS, ATTENTION_SCRATCH, ATTENTION_Y }; /* forward */
+enum { ATTENTIONB_DY = 3, ATTENTIONB_DX };                             /* X to SCRATCH as above */
+enum { RNN_Y, RNN_KEPT, RNN_SCRATCH, RNN_WEIGHT, RNN_X, RNN_BIAS };    /* forward */
+enum { RNNB_DY = 4, RNNB_DX, RNNB_DWEIGHT, RNNB_DBIAS };               /* Y to WEIGHT as above */
 enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
 enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
 

@@ -6,14 +6,23 @@
 
 #include <string.h>
 
-static const struct network_input input = {2, 3, 16, 24, 5, 0, 0};
+static const struct network_input inputs[] = {
+    {.batch = 2, .channels = 3, .height = 16, .width = 24, .classes = 5},
+    {.batch = 2,
+     .channels = 6,
+     .height = 1,
+     .width = 1,
+     .classes = 5,
+     .tokens = 6}, /* tokens, each with a class */
+};
+static const struct network_input *input;
 
 static int build(const char *text, size_t size, struct network **ret_network,
                  struct graph **ret_graph, struct ms_err *err)
 {
     int rc = network_parse(text, size, "fuzz.yaml", "fuzz", ret_network, err);
     return rc < 0 ? rc
-                  : network_build(*ret_network, &input, NETWORK_LOSS_SOFTMAX_CE, ret_graph, err);
+                  : network_build(*ret_network, input, NETWORK_LOSS_SOFTMAX_CE, ret_graph, err);
 }
 
 static void check_same(const struct graph *a, const struct graph *b)
@@ -57,7 +66,7 @@ static void check_layers(const struct network *network, const struct graph *grap
     struct network_layers *layers = NULL;
     struct graph *same = NULL;
     int next = 0;
-    FUZZ_CHECK(network_build_layers(network, &input, NETWORK_LOSS_SOFTMAX_CE, &layers, &same,
+    FUZZ_CHECK(network_build_layers(network, input, NETWORK_LOSS_SOFTMAX_CE, &layers, &same,
                                     NULL) == MS_OK);
     check_same(graph, same);
     for (size_t i = 0; i < layers->n; i++) {
@@ -71,12 +80,12 @@ static void check_layers(const struct network *network, const struct graph *grap
     graph_destroy(same);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check_text(const char *text, size_t size)
 {
     struct network *network = NULL;
     struct graph *graph = NULL;
     struct ms_err err = {0, ""};
-    int rc = build((const char *)data, size, &network, &graph, &err);
+    int rc = build(text, size, &network, &graph, &err);
     if (rc == MS_OK) {
         check_round_trip(network, graph);
         check_layers(network, graph);
@@ -85,5 +94,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     graph_destroy(graph);
     network_destroy(network);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        input = &inputs[i];
+        check_text((const char *)data, size);
+    }
     return 0;
 }

@@ -15,11 +15,15 @@
 static inline void gradients_fill_batch(struct ref_graph *run, const struct graph *graph)
 {
     int data = graph_data_index(graph);
+    const int64_t words = ref_graph_words(graph);
     const struct tensor *target = graph_tensor(graph, graph_label_index(graph));
     for (int64_t i = 0; i < shape_count(&graph_tensor(graph, data)->shape); i++) {
-        ref_graph_values(run, data)[i] = 2 * ms_rng_unit(3, (uint64_t)i) - 1;
+        ref_graph_values(run, data)[i] = words > 0
+                                             ? (double)ms_rng_below(3, (uint64_t)i, (uint64_t)words)
+                                             : 2 * ms_rng_unit(3, (uint64_t)i) - 1;
     }
-    int64_t classes = graph_tensor(graph, graph_output(graph))->shape.dim[1];
+    const struct shape *output = &graph_tensor(graph, graph_output(graph))->shape;
+    const int64_t classes = output->dim[output->n_dims - 1];
     int32_t labels[64];
     for (int64_t i = 0; i < shape_count(&target->shape); i++) {
         if (target->dtype == MS_F32) {

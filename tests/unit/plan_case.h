@@ -62,10 +62,12 @@ static inline void case_fill_batch(struct plan_case *c, uint64_t seed)
     const struct tensor *data = graph_tensor(c->graph, graph_data_index(c->graph));
     const struct tensor *label = graph_tensor(c->graph, graph_label_index(c->graph));
     const struct tensor *output = graph_tensor(c->graph, graph_output(c->graph));
+    const uint64_t words = (uint64_t)ref_graph_words(c->graph);
     for (int64_t i = 0; i < shape_count(&data->shape); i++) {
-        c->data[i] = case_random(seed, (uint64_t)i);
+        c->data[i] = words > 0 ? (float)ms_rng_below(seed, (uint64_t)i, words)
+                               : case_random(seed, (uint64_t)i);
     }
-    uint64_t k = (uint64_t)(shape_count(&output->shape) / c->batch);
+    const uint64_t k = (uint64_t)output->shape.dim[output->shape.n_dims - 1];
     for (int64_t i = 0; i < shape_count(&label->shape); i++) {
         c->targets[i] = case_random(seed + 1, (uint64_t)i);
         c->classes[i] = (int32_t)ms_rng_below(seed + 2, (uint64_t)i, k);

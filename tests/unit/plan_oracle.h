@@ -1,5 +1,6 @@
 /* plan_oracle.h - networks of new layers held against the double-precision oracle, and their plans
- * against what was read of their text: for test_activation, test_norm and test_transposed */
+ * against what was read of their text: for test_activation, test_norm, test_product and
+ * test_transposed */
 #ifndef TESTS_PLAN_ORACLE_H
 #define TESTS_PLAN_ORACLE_H
 

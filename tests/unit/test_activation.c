@@ -292,7 +292,8 @@ static const struct {
  * pooling, on a flattened image and on rows. */
 static struct graph *network_with(const char *layer, int channels, int64_t batch)
 {
-    static const struct network_input input = {0, 3, 8, 8, 5, 0, 0};
+    static const struct network_input input = {
+        .batch = 0, .channels = 3, .height = 8, .width = 8, .classes = 5};
     struct network_input own = input;
     struct network *network = NULL;
     struct graph *graph = NULL;
@@ -400,7 +401,8 @@ static struct graph *all_of_them(int64_t batch)
                                "- silu\n"
                                "- tanh\n"
                                "- dense: {out: classes}\n";
-    const struct network_input input = {batch, 3, 9, 9, 5, 0, 0};
+    const struct network_input input = {
+        .batch = batch, .channels = 3, .height = 9, .width = 9, .classes = 5};
     struct network *network = NULL;
     struct graph *graph = NULL;
     ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "activations", &network, err));

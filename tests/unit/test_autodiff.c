@@ -180,11 +180,21 @@ START_TEST(gradients_of_the_named_networks_are_right)
         struct network_input input;
         enum network_loss loss;
     } nets[] = {
-        {"lenet5", {2, 1, 32, 32, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE},
-        {"mnist", {4, 1, 28, 28, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE},
-        {"linear", {8, 2, 1, 1, 1, 0, 0}, NETWORK_LOSS_MSE},
-        {"linear", {4, 3, 2, 2, 5, 0, 0}, NETWORK_LOSS_MSE},
-        {"cifar_small", {2, 3, 16, 8, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE},
+        {"lenet5",
+         {.batch = 2, .channels = 1, .height = 32, .width = 32, .classes = 10},
+         NETWORK_LOSS_SOFTMAX_CE},
+        {"mnist",
+         {.batch = 4, .channels = 1, .height = 28, .width = 28, .classes = 10},
+         NETWORK_LOSS_SOFTMAX_CE},
+        {"linear",
+         {.batch = 8, .channels = 2, .height = 1, .width = 1, .classes = 1},
+         NETWORK_LOSS_MSE},
+        {"linear",
+         {.batch = 4, .channels = 3, .height = 2, .width = 2, .classes = 5},
+         NETWORK_LOSS_MSE},
+        {"cifar_small",
+         {.batch = 2, .channels = 3, .height = 16, .width = 8, .classes = 10},
+         NETWORK_LOSS_SOFTMAX_CE},
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(nets); i++) {
         struct graph *net = NULL;
@@ -272,7 +282,8 @@ END_TEST
 START_TEST(the_list_of_ops_is_a_valid_schedule)
 {
     struct graph *net = NULL;
-    struct network_input input = {2, 3, 64, 64, 10, 0, 0};
+    struct network_input input = {
+        .batch = 2, .channels = 3, .height = 64, .width = 64, .classes = 10};
     ck_ms_ok(network_build_known("resnet50", &input, NETWORK_LOSS_SOFTMAX_CE, &net, err));
     int n_forward = graph_n_ops(net);
     ck_ms_ok(graph_differentiate(net, err));

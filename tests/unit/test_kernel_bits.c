@@ -450,7 +450,9 @@ START_TEST(losses_have_the_same_bits_everywhere)
     for (uint64_t i = 0; i < CHANNELS; i++) {
         labels[i] = (int32_t)ms_rng_below(1, i, 10);
     }
-    double loss[2] = {kernel_softmax_ce(a, labels, CHANNELS, 10, 0, c, 1), 0};
+    const struct kernel_labels of = {.labels = labels};
+    double weight = 0;
+    double loss[2] = {kernel_softmax_ce(a, &of, CHANNELS, 10, c, 1, &weight), 0};
     uint64_t hash = digest(0, c, sizeof(c));
     loss[1] = kernel_mse(a, b, CHANNELS, 10, c);
     hash = digest(digest(hash, c, sizeof(c)), loss, sizeof(loss));
@@ -501,13 +503,15 @@ static void ck_entropy(int64_t n, int64_t k, double scale, int threads)
     }
 
     double serial = serial_softmax_ce(logits, targets, n, k, want);
-    double loss = kernel_softmax_ce(logits, targets, n, k, 0, got, threads);
+    const struct kernel_labels of = {.labels = targets};
+    double weight = 0;
+    double loss = kernel_softmax_ce(logits, &of, n, k, got, threads, &weight);
 
     ck_assert_mem_eq(&loss, &serial, sizeof(loss));
     ck_assert_msg(memcmp(got, want, count * sizeof(*got)) == 0,
                   "gradient of %lld rows of %lld, scale %g, %d threads", (long long)n, (long long)k,
                   scale, threads);
-    loss = kernel_softmax_ce(logits, targets, n, k, 0, NULL, threads);
+    loss = kernel_softmax_ce(logits, &of, n, k, NULL, threads, &weight);
     ck_assert_mem_eq(&loss, &serial, sizeof(loss));
     free(logits);
     free(want);

@@ -40,7 +40,7 @@ static const int64_t blocks[] = {1, 8, 16, C};
 
 START_TEST(a_value_is_dropped_by_its_place_alone)
 {
-    const struct kernel_dropout d = {layout_of(blocks[_i]), 77, 1000, 0.3};
+    const struct kernel_dropout d = {layout_of(blocks[_i]), 77, 1000, 0.3, KERNEL_DROP_VALUES};
     int64_t n_dropped = 0;
     fill(&d.layout);
 
@@ -62,9 +62,34 @@ START_TEST(a_value_is_dropped_by_its_place_alone)
 }
 END_TEST
 
+/* By its channel, or its row: what is dropped is so as one. */
+START_TEST(channels_and_rows_are_dropped_whole)
+{
+    for (int of = KERNEL_DROP_CHANNELS; of <= KERNEL_DROP_ROWS; of++) {
+        const struct kernel_dropout d = {layout_of(blocks[_i]), 78, 5, 0.4, (enum kernel_drop)of};
+        int n_dropped = 0;
+        fill(&d.layout);
+
+        kernel_dropout(y, x, &d, 2);
+
+        for (int64_t i = 0; i < N * C * S; i++) {
+            const int64_t n = i / (C * S), c = i / S % C, s = i % S;
+            const uint64_t stream = ms_rng_stream(78, 5 + (uint64_t)n, 0);
+            const uint64_t own = of == KERNEL_DROP_CHANNELS ? (uint64_t)c : 0;
+            const int is_dropped = ms_rng_unit(stream, own) < 0.4;
+            const float want = is_dropped ? 0.0F : (float)value(n, c, s) * (float)(1 / 0.6);
+            ck_assert_float_eq(y[place(&d.layout, n, c, s)], want);
+            n_dropped += is_dropped;
+        }
+        ck_assert_int_gt(n_dropped, 0);
+        ck_assert_int_lt(n_dropped, N * C * S);
+    }
+}
+END_TEST
+
 START_TEST(threads_and_place_change_no_bit)
 {
-    const struct kernel_dropout d = {layout_of(blocks[_i]), 9, 0, 0.5};
+    const struct kernel_dropout d = {layout_of(blocks[_i]), 9, 0, 0.5, KERNEL_DROP_VALUES};
     const size_t bytes = (size_t)(N * d.layout.n_blocks * d.layout.block * S) * sizeof(float);
     fill(&d.layout);
     kernel_dropout(y, x, &d, 1);
@@ -79,13 +104,14 @@ END_TEST
 
 START_TEST(draws_and_rows_differ)
 {
-    struct kernel_dropout d = {layout_of(1), 9, 0, 0.5};
+    struct kernel_dropout d = {layout_of(1), 9, 0, 0.5, KERNEL_DROP_VALUES};
     fill(&d.layout);
     kernel_dropout(y, x, &d, 1);
     d.draw = 10;
     kernel_dropout(z, x, &d, 1);
     ck_assert_mem_ne(z, y, sizeof(float) * N * C * S);
-    d = (struct kernel_dropout){layout_of(1), 9, 1, 0.5}; /* row 1 of before is its first */
+    d = (struct kernel_dropout){layout_of(1), 9, 1, 0.5, KERNEL_DROP_VALUES};
+    /* row 1 of before is its first */
     memmove(x, x + C * S, sizeof(float) * (N - 1) * C * S);
     kernel_dropout(z, x, &d, 1);
     ck_assert_mem_eq(z, y + C * S, sizeof(float) * (N - 1) * C * S);
@@ -94,7 +120,7 @@ END_TEST
 
 START_TEST(ends_of_the_range)
 {
-    struct kernel_dropout d = {layout_of(16), 9, 0, 0};
+    struct kernel_dropout d = {layout_of(16), 9, 0, 0, KERNEL_DROP_VALUES};
     fill(&d.layout);
     kernel_dropout(y, x, &d, 1);
     ck_assert_mem_eq(y, x, sizeof(float) * N * 2 * 16 * S); /* nothing is dropped */
@@ -110,6 +136,7 @@ int main(void)
     Suite *suite = suite_create("kernel_dropout");
     TCase *tc = tcase_create("dropout");
     tcase_add_loop_test(tc, a_value_is_dropped_by_its_place_alone, 0, 4);
+    tcase_add_loop_test(tc, channels_and_rows_are_dropped_whole, 0, 4);
     tcase_add_loop_test(tc, threads_and_place_change_no_bit, 0, 4);
     tcase_add_test(tc, draws_and_rows_differ);
     tcase_add_test(tc, ends_of_the_range);

@@ -1,4 +1,5 @@
-/* test_kernel_elementwise.c - ReLU, ReLU6, their gradients, sums: exact, in place, any length */
+/* test_kernel_elementwise.c - ReLU, ReLU6, their gradients, sums, products: exact, in place, any
+ * length */
 #include "libworker/kernel/kernel.h"
 #include "proto/rng.h"
 #include "tests/test.h"
@@ -109,6 +110,24 @@ START_TEST(sums_are_sums_and_may_be_in_place)
 }
 END_TEST
 
+START_TEST(products_are_products_and_may_be_in_place)
+{
+    kernel_mul(y, a, b, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_float_eq(y[i], a[i] * b[i]);
+    }
+    kernel_mul(b, a, b, COUNT);
+    ck_assert_mem_eq(b, y, sizeof(b));
+    kernel_linear(y, a, -0.7F, 0.3F, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_float_eq(y[i], -0.7F * a[i] + 0.3F);
+    }
+    kernel_linear(a, a, -0.7F, 0.3F, COUNT);
+    ck_assert_mem_eq(a, y, sizeof(a));
+    ck_assert_float_eq(y[COUNT], 42);
+}
+END_TEST
+
 START_TEST(shares_are_added_in_place_or_not_on_any_team)
 {
     enum { MANY = 2 * KERNEL_PIECE + 77 };
@@ -142,6 +161,7 @@ int main(void)
     tcase_add_test(tc, relu6_cuts_at_zero_and_at_six);
     tcase_add_test(tc, padding_is_cleared_and_nothing_else);
     tcase_add_test(tc, sums_are_sums_and_may_be_in_place);
+    tcase_add_test(tc, products_are_products_and_may_be_in_place);
     tcase_add_test(tc, shares_are_added_in_place_or_not_on_any_team);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-static const struct network_input images = {8, 3, 12, 10, 5, 0, 0};
+static const struct network_input images = {
+    .batch = 8, .channels = 3, .height = 12, .width = 10, .classes = 5};
 
 static int build(const char *text, struct graph **ret, struct ms_err *err)
 {
@@ -303,7 +304,7 @@ static const struct {
     const char *text, *words;
 } wrong[] = {
     {"- conv3d: {out: 4}\n", "net.yaml:1:3: layers[0]: conv3d is no layer; did you mean conv2d?; "
-                             "known: conv2d conv_transpose2d dense batch_norm"},
+                             "known: conv2d conv_transpose2d dense embedding"},
     {"- relu\n- batchnorm\n", "net.yaml:2:3: layers[1]: batchnorm is no layer; did you mean "
                               "batch_norm?"},
     {"- relu: {slope: 1}\n", "net.yaml:1:10: layers[0].relu.slope is no key of relu; known here: "},
@@ -332,14 +333,38 @@ static const struct {
     {"- conv_transpose2d: {out: 4, kernel: 2, groups: 2}\n",
      "2 groups of 3 channels that make 4: both must be multiples of it"},
     {"- flatten\n- conv_transpose2d: {out: 4, kernel: 2}\n", "it reads images (n, channels, "},
+    {"- flatten\n- tokens\n", "net.yaml:2:3: layer tokens: it reads images (n, channels, height, "},
+    {"- embedding: {words: 4, size: 8}\n", "net.yaml:1:3: layer embedding1 (embedding): embedding: "
+                                           "the data must be rows of tokens (n, tokens)"},
+    {"- embedding: {size: 8}\n",
+     "layers[0].embedding.words is missing (that there are: tokens are"},
+    {"- embedding: {words: 4, size: 0}\n", "layers[0].embedding.size: '0' is out of range"},
+    {"- attention: {heads: 2}\n", "net.yaml:1:3: layer attention1 (attention): it reads sequences "
+                                  "(n, tokens, channels), and gets (8, 3, 12, 10)"},
+    {"- positional_embedding\n", "it reads sequences (n, tokens, channels), and gets (8, 3, 12"},
+    {"- tokens\n- token: {at: 120}\n- dense: {out: classes}\n",
+     "layer token: token 120 of 120: they are counted from 0"},
+    {"- class_token\n", "it reads sequences (n, tokens, channels), and gets (8, 3, 12"},
+    {"- upsample: {factor: 1024}\n- upsample: {factor: 1024}\n",
+     "layer upsample: upsample: the result has more than 2^40 elements"},
+    {"- upsample: {factor: 2, align_corners: true}\n",
+     "layers[0].upsample: align_corners is of `mode: linear`"},
+    {"- flatten\n- pad: {left: 1}\n", "it reads images (n, channels, height, width)"},
+    {"- slice: {first: 2, size: 2}\n", "channels 2 to 3 of 3 are not there"},
+    {"- slice: {first: 3, size: 1}\n", "channels 3 to 3 of 3 are not there"},
+    {"- channel_shuffle: {groups: 2}\n", "3 channels are no multiple of 2 groups"},
+    {"- tokens\n- dot_product_attention: {heads: 2}\n", "1 channels are no multiple of 2 heads"},
+    {"- attention: {heads: 2, parameters: {out_proj: p}}\n", "layers[0].attention.parameters"},
     {"- softmax: {axis: 1}\n", "layers[0].softmax.axis is no key of softmax"},
     {"- flatten\n- dense: {out: 1}\n- softmax\n", "net.yaml:3:3: layer softmax: softmax: "
                                                   "the softmax of one value is 1, whatever it is"},
     {"- flatten\n- group_norm: {groups: 360}\n", "a group has one value, of which normalisation"},
     {"- flatten\n- dense: {out: 1}\n- layer_norm\n", "a sample has one value, of which"},
-    {"- conv2d: {out: 1, kernel: 3}\n- layer_norm: {over: channels}\n", "a pixel has one value"},
+    {"- conv2d: {out: 1, kernel: 3}\n- layer_norm: {over: channels}\n",
+     "a pixel or token has one value"},
     {"- dense: {outs: 4}\n", "layers[0].dense.outs is no key of dense; did you mean out?"},
-    {"- dense: {}\n", "layers[0].dense.out is missing (values that it makes of a row); give a "
+    {"- dense: {}\n", "layers[0].dense.out is missing (values that it makes of a row, or of each "
+                      "token); give a "
                       "whole number from 1 to 1048576, or the word classes"},
     {"- dense: {out: many}\n", "layers[0].dense.out: 'many' is no whole number; give a whole"},
     {"- dense: {out: 0}\n", "layers[0].dense.out: '0' is out of range"},
@@ -487,8 +512,11 @@ START_TEST(known_networks_are_the_same_from_their_canonical_form)
 {
     const char *name = network_known((size_t)_i);
     const int is_mnist = strcmp(name, "mnist") == 0;
-    const struct network_input input = {
-        2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32, 7, 0, 0};
+    const struct network_input input = {.batch = 2,
+                                        .channels = is_mnist ? 1 : 3,
+                                        .height = is_mnist ? 28 : 32,
+                                        .width = is_mnist ? 28 : 32,
+                                        .classes = 7};
     struct network *network = NULL;
     ck_ms_ok(network_by_name(name, &network, err));
     check_again(network, &input);
@@ -626,8 +654,11 @@ START_TEST(each_op_is_of_one_layer_and_the_graph_is_the_same)
 {
     const char *name = network_known((size_t)_i);
     const int is_mnist = name != NULL && strcmp(name, "mnist") == 0;
-    const struct network_input known = {
-        2, is_mnist ? 1 : 3, is_mnist ? 28 : 32, is_mnist ? 28 : 32, 7, 0, 0};
+    const struct network_input known = {.batch = 2,
+                                        .channels = is_mnist ? 1 : 3,
+                                        .height = is_mnist ? 28 : 32,
+                                        .width = is_mnist ? 28 : 32,
+                                        .classes = 7};
     const struct network_input *input = name != NULL ? &known : &images;
     struct network *network = NULL;
     struct graph *plain = NULL;
@@ -718,6 +749,106 @@ START_TEST(activations_are_the_op_of_their_name)
 }
 END_TEST
 
+/* ---- sequences ---- */
+
+static const struct network_input sequences = {
+    .batch = 8, .channels = 6, .height = 1, .width = 1, .classes = 5, .tokens = 6};
+
+/* Shapes, names and first values are those of torch.nn.Embedding and MultiheadAttention. */
+START_TEST(layers_of_tokens_have_the_parameters_of_torch)
+{
+    static const char text[] = "- embedding: {words: 300, size: 12}\n"
+                               "- positional_embedding: {name: places}\n"
+                               "- attention: {name: a, heads: 3, causal: true, dropout: 0.25}\n"
+                               "- layer_norm: {over: channels, parameters: torch}\n"
+                               "- layer_norm\n"
+                               "- dense: {out: classes}\n";
+    struct network *network = NULL;
+    struct graph *graph = NULL;
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    ck_ms_ok(network_build(network, &sequences, NETWORK_LOSS_SOFTMAX_CE, &graph, err));
+    ck_shape(graph, "embedding1.weight", "(300, 12)");
+    ck_shape(graph, "places.weight", "(6, 12)");
+    ck_shape(graph, "a.in_proj_weight", "(36, 12)");
+    ck_shape(graph, "a.in_proj_bias", "(36)");
+    ck_shape(graph, "a.out_proj.weight", "(12, 12)");
+    ck_shape(graph, "a.out_proj.bias", "(12)");
+    ck_shape(graph, "layer_norm1.weight", "(12)");
+    ck_shape(graph, "layer_norm2.gamma", "(6, 12)");
+    ck_shape(graph, "dense1.weight", "(5, 12)");
+    const struct tensor *label = graph_tensor(graph, graph_label_index(graph));
+    ck_assert(shape_equal(&label->shape, &(struct shape){2, {8, 6}}));
+    ck_assert_double_eq(named(graph, "embedding1.weight")->init.a, 1);
+    ck_assert_double_eq_tol(named(graph, "a.in_proj_weight")->init.a, sqrt(6.0 / 48), 1e-12);
+    ck_assert_double_eq_tol(named(graph, "a.out_proj.weight")->init.a, 1 / sqrt(12.0), 1e-12);
+    ck_assert_double_eq(named(graph, "a.in_proj_bias")->init.a, 0);
+    ck_assert_int_eq(graph_op(graph, 3)->kind, OP_ATTENTION);
+    ck_assert_int_eq(graph_op(graph, 3)->groups, 3);
+    ck_assert_int_eq(graph_op(graph, 3)->is_causal, 1);
+    ck_assert_double_eq(graph_op(graph, 3)->rate, 0.25);
+    check_again(network, &sequences);
+    graph_destroy(graph);
+    network_destroy(network);
+}
+END_TEST
+
+/* What vision transformers have around their blocks, with the shapes of nn.Parameter. */
+START_TEST(a_token_comes_and_goes)
+{
+    static const char text[] = "- embedding: {words: 300, size: 12}\n"
+                               "- class_token: {name: cls, leading: 2}\n"
+                               "- positional_embedding: {name: places, leading: 1}\n"
+                               "- dense: {out: 36}\n"
+                               "- dot_product_attention: {heads: 3, causal: true, dropout: 0.5}\n"
+                               "- token: {at: 1}\n"
+                               "- slice: {first: 2, size: 9}\n"
+                               "- channel_shuffle: {groups: 3}\n"
+                               "- dense: {out: classes}\n";
+    struct network_input input = sequences;
+    struct network *network = NULL;
+    struct graph *graph = NULL;
+    input.tokens = 0;
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    ck_ms_ok(network_build(network, &input, NETWORK_LOSS_SOFTMAX_CE, &graph, err));
+    ck_shape(graph, "cls.weight", "(1, 1, 12)");
+    ck_shape(graph, "places.weight", "(1, 7, 12)");
+    ck_assert_double_eq(named(graph, "cls.weight")->init.a, 0);
+    ck_shape(graph, "dense2.weight", "(5, 9)");
+    const struct op *attention = graph_op(graph, 4);
+    ck_assert_int_eq(attention->kind, OP_ATTENTION);
+    ck_assert_int_eq(attention->groups, 3);
+    ck_assert_int_eq(attention->is_causal, 1);
+    ck_assert_double_eq(attention->rate, 0.5);
+    const struct op *token = graph_op(graph, 6); /* behind a flatten */
+    ck_assert_int_eq(token->kind, OP_SLICE);
+    ck_assert_int_eq(token->first, 12);
+    ck_assert_int_eq(token->size, 12);
+    check_again(network, &input);
+    graph_destroy(graph);
+    network_destroy(network);
+}
+END_TEST
+
+/* As many words as classes, and a class a token is no class a sample. */
+START_TEST(tokens_have_as_many_labels_as_the_data)
+{
+    static const char text[] = "- embedding: {words: classes, size: 12}\n"
+                               "- flatten\n"
+                               "- dense: {out: classes}\n";
+    struct network *network = NULL;
+    struct graph *graph = NULL;
+    struct network_input input = sequences;
+    ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "net", &network, err));
+    ck_ms_fails(network_build(network, &input, NETWORK_LOSS_SOFTMAX_CE, &graph, err), MS_E_INVALID,
+                "the last one makes (8, 5), and 5 classes want (8, 6, 5)");
+    input.tokens = 0;
+    ck_ms_ok(network_build(network, &input, NETWORK_LOSS_SOFTMAX_CE, &graph, err));
+    ck_shape(graph, "embedding1.weight", "(5, 12)");
+    graph_destroy(graph);
+    network_destroy(network);
+}
+END_TEST
+
 /* ---- norms of samples ---- */
 
 /* Defaults and shapes are those of torch.nn: LayerNorm([3, 12, 10]) and of a row, GroupNorm,
@@ -790,9 +921,27 @@ END_TEST
 
 /* ---- the table itself ---- */
 
+/* Where the word stands in the first cell of a row, behind `from`. */
+static char *in_first_cell(char *from, const char *word)
+{
+    char *at = from;
+    while (at != NULL && (at = strstr(at, word)) != NULL) {
+        char *begin = at;
+        int bars = 0;
+        for (; begin > from && begin[-1] != '\n'; begin--) {
+            bars += begin[-1] == '|';
+        }
+        if (bars == 1) {
+            return at;
+        }
+        at++;
+    }
+    return NULL;
+}
+
 START_TEST(every_kind_and_key_stands_in_the_manual)
 {
-    static char manual[32768];
+    static char manual[65536];
     char path[1024];
     const char *root = getenv("MSCHED_SOURCE_ROOT");
     ck_assert_ptr_nonnull(root);
@@ -806,7 +955,7 @@ START_TEST(every_kind_and_key_stands_in_the_manual)
         char want[64];
         snprintf(want, sizeof(want), "`%s`", layer_kinds[k].name);
         char *row = strstr(manual, "| kind |");
-        row = row != NULL ? strstr(row, want) : NULL;
+        row = row != NULL ? in_first_cell(row, want) : NULL;
         ck_assert_msg(row != NULL, "no row of %s", want);
         const size_t length = strcspn(row, "\n");
         for (size_t i = 0; i < table->n; i++) {
@@ -855,6 +1004,9 @@ int main(void)
     tcase_add_test(t, a_network_that_does_not_fit_has_no_table);
     tcase_add_loop_test(t, norms_of_samples_have_the_shapes_of_torch, 0, (int)MS_ARRAY_SIZE(norms));
     tcase_add_test(t, every_kind_and_key_stands_in_the_manual);
+    tcase_add_test(t, layers_of_tokens_have_the_parameters_of_torch);
+    tcase_add_test(t, a_token_comes_and_goes);
+    tcase_add_test(t, tokens_have_as_many_labels_as_the_data);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }

@@ -78,8 +78,11 @@ START_TEST(resnet50_has_the_parameters_of_the_sample_in_its_order)
 {
     static char names[200][GRAPH_NAME_MAX];
     int n = expected_names(names);
-    struct graph *net = build("resnet50", (struct network_input){2, 3, 224, 224, 10, 0, 0},
-                              NETWORK_LOSS_SOFTMAX_CE);
+    struct graph *net =
+        build("resnet50",
+              (struct network_input){
+                  .batch = 2, .channels = 3, .height = 224, .width = 224, .classes = 10},
+              NETWORK_LOSS_SOFTMAX_CE);
 
     ck_assert_int_eq(n, 161);
     ck_assert_int_eq(graph_n_params(net), 161);
@@ -106,7 +109,10 @@ START_TEST(resnet50_names_are_those_of_the_reference_run)
         return;
     }
     struct graph *net =
-        build("resnet50", (struct network_input){16, 3, 64, 64, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE);
+        build("resnet50",
+              (struct network_input){
+                  .batch = 16, .channels = 3, .height = 64, .width = 64, .classes = 10},
+              NETWORK_LOSS_SOFTMAX_CE);
     char line[256];
     char want[GRAPH_NAME_MAX + 8];
     int at = -1;
@@ -128,8 +134,11 @@ END_TEST
 
 START_TEST(resnet50_has_the_shapes_and_initialisers_of_the_sample)
 {
-    struct graph *net = build("resnet50", (struct network_input){4, 3, 224, 224, 10, 0, 0},
-                              NETWORK_LOSS_SOFTMAX_CE);
+    struct graph *net =
+        build("resnet50",
+              (struct network_input){
+                  .batch = 4, .channels = 3, .height = 224, .width = 224, .classes = 10},
+              NETWORK_LOSS_SOFTMAX_CE);
 
     ck_param(net, "head.conv1.weight", "(64, 3, 7, 7)", INIT_UNIFORM, sqrt(6.0 / (67 * 49)));
     ck_param(net, "head.bn1.gamma", "(64)", INIT_UNIFORM, 0.07);
@@ -150,8 +159,11 @@ END_TEST
 
 START_TEST(resnet50_puts_the_stride_into_the_first_1x1_convolution)
 {
-    struct graph *net = build("resnet50", (struct network_input){1, 3, 224, 224, 10, 0, 0},
-                              NETWORK_LOSS_SOFTMAX_CE);
+    struct graph *net =
+        build("resnet50",
+              (struct network_input){
+                  .batch = 1, .channels = 3, .height = 224, .width = 224, .classes = 10},
+              NETWORK_LOSS_SOFTMAX_CE);
     int convs = 0, strided_1x1 = 0, strided_other = 0;
     for (int i = 0; i < graph_n_ops(net); i++) {
         const struct op *op = graph_op(net, i);
@@ -177,7 +189,10 @@ END_TEST
 START_TEST(lenet5_is_the_sample)
 {
     struct graph *net =
-        build("lenet5", (struct network_input){32, 1, 32, 32, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE);
+        build("lenet5",
+              (struct network_input){
+                  .batch = 32, .channels = 1, .height = 32, .width = 32, .classes = 10},
+              NETWORK_LOSS_SOFTMAX_CE);
 
     ck_assert_int_eq(graph_n_params(net), 8);
     ck_param(net, "conv1.weight", "(6, 1, 5, 5)", INIT_NORMAL, 0.02);
@@ -195,7 +210,10 @@ END_TEST
 START_TEST(mnist_has_relu_on_its_logits)
 {
     struct graph *net =
-        build("mnist", (struct network_input){32, 1, 28, 28, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE);
+        build("mnist",
+              (struct network_input){
+                  .batch = 32, .channels = 1, .height = 28, .width = 28, .classes = 10},
+              NETWORK_LOSS_SOFTMAX_CE);
 
     ck_param(net, "fc.weight", "(10, 784)", INIT_NORMAL, 0.01);
     ck_param(net, "fc.bias", "(10)", INIT_CONSTANT, 0);
@@ -207,8 +225,10 @@ END_TEST
 
 START_TEST(linear_takes_features_and_a_float_target)
 {
-    struct graph *net =
-        build("linear", (struct network_input){16, 2, 1, 1, 1, 0, 0}, NETWORK_LOSS_MSE);
+    struct graph *net = build(
+        "linear",
+        (struct network_input){.batch = 16, .channels = 2, .height = 1, .width = 1, .classes = 1},
+        NETWORK_LOSS_MSE);
 
     ck_param(net, "fc.weight", "(1, 2)", INIT_NORMAL, 0.02);
     ck_param(net, "fc.bias", "(1)", INIT_NORMAL, 0.02);
@@ -223,9 +243,13 @@ START_TEST(cifar_small_takes_any_image_with_sides_of_eight)
 {
     static const int64_t sides[][2] = {{8, 8}, {32, 32}, {24, 40}};
     for (size_t i = 0; i < MS_ARRAY_SIZE(sides); i++) {
-        struct graph *net =
-            build("cifar_small", (struct network_input){2, 3, sides[i][0], sides[i][1], 10, 0, 0},
-                  NETWORK_LOSS_SOFTMAX_CE);
+        struct graph *net = build("cifar_small",
+                                  (struct network_input){.batch = 2,
+                                                         .channels = 3,
+                                                         .height = sides[i][0],
+                                                         .width = sides[i][1],
+                                                         .classes = 10},
+                                  NETWORK_LOSS_SOFTMAX_CE);
         ck_param(net, "conv1.weight", "(16, 3, 3, 3)", INIT_NORMAL, sqrt(2.0 / 27));
         ck_param(net, "bn1.gamma", "(16)", INIT_CONSTANT, 1);
         ck_param(net, "bn3.gamma", "(64)", INIT_CONSTANT, 0.25);
@@ -272,8 +296,9 @@ START_TEST(resnet50_has_the_products_of_its_blocks)
         }
     }
 
-    const struct graph_cost cost =
-        cost_of("resnet50", (struct network_input){2, 3, 224, 224, 10, 0, 0});
+    const struct graph_cost cost = cost_of(
+        "resnet50", (struct network_input){
+                        .batch = 2, .channels = 3, .height = 224, .width = 224, .classes = 10});
 
     ck_assert_double_eq(want, 3855945728.0);
     ck_assert_double_eq(cost.products, 2 * want);
@@ -286,7 +311,8 @@ END_TEST
 START_TEST(lenet5_has_the_products_of_its_layers)
 {
     const struct graph_cost cost =
-        cost_of("lenet5", (struct network_input){8, 1, 32, 32, 10, 0, 0});
+        cost_of("lenet5", (struct network_input){
+                              .batch = 8, .channels = 1, .height = 32, .width = 32, .classes = 10});
 
     ck_assert_double_eq(cost.products / 8,
                         28 * 28 * 6 * 25 + 10 * 10 * 16 * 6 * 25 + 400 * 120 + 120 * 84 + 84 * 10);
@@ -307,9 +333,13 @@ START_TEST(every_network_in_the_table_builds_and_differentiates)
         network_destroy(network);
         int64_t side = mnist ? 28 : 32;
         for (int loss = 0; loss < 2; loss++) {
-            struct graph *net =
-                build(name, (struct network_input){2, mnist ? 1 : 3, side, side, 7, 0, 0},
-                      loss ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE);
+            struct graph *net = build(name,
+                                      (struct network_input){.batch = 2,
+                                                             .channels = mnist ? 1 : 3,
+                                                             .height = side,
+                                                             .width = side,
+                                                             .classes = 7},
+                                      loss ? NETWORK_LOSS_MSE : NETWORK_LOSS_SOFTMAX_CE);
             ck_assert_str_eq(graph_name(net), name);
             ck_ms_ok(graph_differentiate(net, err));
             ck_assert_int_eq(graph_n_gradients(net), graph_n_params(net));
@@ -323,7 +353,8 @@ END_TEST
 START_TEST(refusals_name_network_wish_and_input)
 {
     struct graph *net = NULL;
-    struct network_input in = {32, 3, 224, 224, 10, 0, 0};
+    struct network_input in = {
+        .batch = 32, .channels = 3, .height = 224, .width = 224, .classes = 10};
 
     ck_ms_fails(network_build_known("resnet5", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
                 MS_E_INVALID,
@@ -338,10 +369,11 @@ START_TEST(refusals_name_network_wish_and_input)
     in.classes = 0;
     ck_ms_fails(network_build_known("resnet50", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
                 MS_E_INVALID, "classes 0");
-    in = (struct network_input){0, 3, 32, 32, 10, 0, 0};
+    in =
+        (struct network_input){.batch = 0, .channels = 3, .height = 32, .width = 32, .classes = 10};
     ck_ms_fails(network_build_known("resnet50", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
                 MS_E_INVALID, "batch 0");
-    in = (struct network_input){1, 3, 0, 32, 10, 0, 0};
+    in = (struct network_input){.batch = 1, .channels = 3, .height = 0, .width = 32, .classes = 10};
     ck_ms_fails(network_build_known("linear", &in, NETWORK_LOSS_SOFTMAX_CE, &net, err),
                 MS_E_INVALID, "gets 3x0x32");
     ck_assert_ptr_null(net);
@@ -352,8 +384,10 @@ END_TEST
  * `linear` makes its own: z = 2 x^2 + 3 y^3 + 5 + noise, 200 steps of momentum. */
 START_TEST(linear_reproduces_the_reference_run)
 {
-    struct graph *net =
-        build("linear", (struct network_input){16, 2, 1, 1, 1, 0, 0}, NETWORK_LOSS_MSE);
+    struct graph *net = build(
+        "linear",
+        (struct network_input){.batch = 16, .channels = 2, .height = 1, .width = 1, .classes = 1},
+        NETWORK_LOSS_MSE);
     ck_ms_ok(graph_differentiate(net, err));
     struct ref_graph *run = ref_graph_create(net);
     double *w = ref_graph_values(run, graph_find(net, "fc.weight"));

@@ -49,15 +49,17 @@ START_TEST(numbers_that_cannot_be_are_refused)
     ck_ms_fails(graph_apply(g, &op, err), MS_E_INVALID, "epsilon nan must be above 0");
     graph_destroy(g);
     g = graph_create("g");
-    op = (struct op){.kind = OP_LAYER_NORM, .epsilon = 1e-5};
+    op = (struct op){.kind = OP_GROUP_NORM, .groups = 1, .epsilon = 1e-5};
     op.in[0] = graph_data(g, "data", &cubes, NULL);
     ck_ms_fails(graph_apply(g, &op, err), MS_E_INVALID,
-                "the input must be images (n, c, h, w) or rows (n, k)");
+                "the input must be images (n, c, h, w) or rows (n, c)");
     graph_destroy(g);
     g = graph_create("g");
+    op = (struct op){.kind = OP_LAYER_NORM, .epsilon = 1e-5};
     op.in[0] = graph_data(g, "data", &rows, NULL);
     op.of_pixels = 1;
-    ck_ms_fails(graph_apply(g, &op, err), MS_E_INVALID, "must be images (n, c, h, w); inputs");
+    ck_ms_fails(graph_apply(g, &op, err), MS_E_INVALID,
+                "must be images (n, c, h, w) or sequences (n, tokens, c); inputs");
     graph_destroy(g);
 }
 END_TEST
@@ -86,7 +88,8 @@ END_TEST
  * flattened image and on rows. */
 static struct graph *network_of(int width, int64_t batch)
 {
-    const struct network_input input = {batch, 3, 8, 8, 5, 0, 0};
+    const struct network_input input = {
+        .batch = batch, .channels = 3, .height = 8, .width = 8, .classes = 5};
     struct network *network = NULL;
     struct graph *graph = NULL;
     char text[4096];

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { BATCH = 3, OUT = 4, KERNEL = 2, SOURCES = 2, PARAM_SHAPES = 5 };
+enum { BATCH = 3, OUT = 4, KERNEL = 2, SOURCES = 4, WORDS = 7, TOKENS = 4, PARAM_SHAPES = 8 };
 
 static const struct init normal = {INIT_NORMAL, 0.5};
 
@@ -18,7 +18,7 @@ static const struct init normal = {INIT_NORMAL, 0.5};
  */
 
 struct offer {  /* what the op is offered, counted through */
-    int source; /* image, rows */
+    int source; /* image, rows, sequence, tokens */
     int params[GRAPH_OP_TENSORS_MAX];
 };
 
@@ -35,15 +35,34 @@ static int next_offer(struct offer *offer)
     return offer->source < SOURCES;
 }
 
-/* Images that depend on a parameter, or the same as rows. */
-static int source_of(struct graph *g, int as_rows)
+static int tokens_of(struct graph *g)
 {
+    const struct shape tokens = {2, {BATCH, TOKENS}};
+    return graph_data(g, "tokens", &tokens, NULL);
+}
+
+/* Each token as so many channels. */
+static int sequence_of(struct graph *g)
+{
+    const struct shape weight = {2, {WORDS, 12}};
+    struct op op = {.kind = OP_EMBEDDING, .in = {tokens_of(g)}};
+    op.in[1] = graph_param(g, "stem.weight", &weight, normal, NULL);
+    return graph_apply(g, &op, NULL);
+}
+
+/* Images that depend on a parameter, or the same as rows, or sequences; tokens depend on nothing.
+ */
+static int source_of(struct graph *g, int which)
+{
+    if (which > 1) {
+        return which == 2 ? sequence_of(g) : tokens_of(g);
+    }
     struct shape images = {4, {BATCH, 2, 6, 6}};
     struct shape weight = {4, {3, 2, 3, 3}};
     int x = graph_data(g, "image", &images, NULL);
     struct op_window same = graph_window_same(g, x, 3, 1);
     int y = graph_conv2d(g, x, graph_param(g, "stem.weight", &weight, normal, NULL), &same, NULL);
-    return as_rows ? graph_flatten(g, y, NULL) : y;
+    return which == 1 ? graph_flatten(g, y, NULL) : y;
 }
 
 static int label_of(struct graph *g, enum ms_dtype dtype, const struct shape *values)
@@ -52,36 +71,52 @@ static int label_of(struct graph *g, enum ms_dtype dtype, const struct shape *va
     return graph_label(g, "label", dtype == MS_F32 ? values : &classes, dtype, NULL);
 }
 
+/* Of each channel of images. */
+static int mean_of(struct graph *g, int source)
+{
+    const int64_t *dim = graph_tensor(g, source)->shape.dim;
+    const struct op_window whole = {
+        .kernel_h = dim[2], .kernel_w = dim[3], .stride_h = 1, .stride_w = 1};
+    return graph_avg_pool(g, source, &whole, NULL);
+}
+
 static int input_of(struct graph *g, char want, int slot, int source, const struct offer *offer)
 {
     const struct shape *values = &graph_tensor(g, source)->shape;
-    int64_t c = values->dim[1];
+    int64_t c = values->dim[shape_is_sequence(values) ? 2 : 1];
     const struct shape shapes[PARAM_SHAPES] = {{1, {c}},
+                                               {2, {WORDS, c}},
                                                {1, {OUT}},
                                                {2, {OUT, c}},
                                                {4, {OUT, c, KERNEL, KERNEL}},
-                                               {4, {c, OUT, KERNEL, KERNEL}}};
+                                               {4, {c, OUT, KERNEL, KERNEL}},
+                                               {2, {c, (c + 3) / 4}},
+                                               {2, {c, (c + 2) / 3}}};
     char name[32];
     snprintf(name, sizeof(name), "op.%d", slot);
     switch (want) {
     case 'p':
         return graph_param(g, name, &shapes[offer->params[slot - 1]], normal, NULL);
+    case 'd':
+        return offer->source == 3 ? source : -1;
     case 's':
         return graph_state(g, name, &shapes[0], (struct init){INIT_CONSTANT, 1}, 0.9, NULL);
+    case 'l':
     case 'i':
         return label_of(g, MS_I32, values);
     case 'f':
         return label_of(g, MS_F32, values);
-    default:
-        return source;
+    default: /* the second may be a gate */
+        return slot > 0 && offer->params[slot - 1] == 1 && values->n_dims == 4 ? mean_of(g, source)
+                                                                               : source;
     }
 }
 
 /* The loss of what the op made; of a loss itself. */
 static int finish(struct graph *g, const struct op_row *row, int source, int y)
 {
-    int is_image = graph_tensor(g, y)->shape.n_dims == 4;
-    int output = row->is_loss ? source : is_image ? graph_flatten(g, y, NULL) : y;
+    int is_rows = graph_tensor(g, y)->shape.n_dims == 2;
+    int output = row->is_loss ? source : !is_rows ? graph_flatten(g, y, NULL) : y;
     int loss = y;
     if (!row->is_loss) {
         loss = graph_softmax_ce(g, output, label_of(g, MS_I32, NULL), NULL);

@@ -43,6 +43,27 @@ START_TEST(resnet50_at_224_with_batch_32_fits_eight_ranks_into_24_gb)
 }
 END_TEST
 
+static int is_of_batch_norm(const struct step *step)
+{
+    return step->kind == STEP_BN_BACKWARD || step->kind == STEP_BN_TRAIN ||
+           step->kind == STEP_BN_APPLY;
+}
+
+/* The most that the library wants for a step of its own: with eight threads a convolution's
+ * gradient may take a copy a thread (of 264 MB with AVX2). */
+static size_t largest_scratch(const struct plan *plan)
+{
+    size_t most = 0;
+    for (int i = 0; i < plan->n_buffers; i++) {
+        const struct buffer *buffer = &plan->buffers[i];
+        const int is_scratch = buffer->dtype == MS_U8 && buffer->first == buffer->last;
+        if (is_scratch && !is_of_batch_norm(&plan->steps[buffer->first])) {
+            most = buffer_bytes(buffer) > most ? buffer_bytes(buffer) : most;
+        }
+    }
+    return most;
+}
+
 /* Whoever keeps partial results keeps them for one step, and a batch norm that is made again has
  * its statistics: eight threads cost next to nothing. */
 START_TEST(scratch_of_batch_norm_lives_for_its_step)
@@ -58,7 +79,7 @@ START_TEST(scratch_of_batch_norm_lives_for_its_step)
     for (int s = 0; s < plan->n_steps; s++) {
         const struct step *step = &plan->steps[s];
         int is_back = step->kind == STEP_BN_BACKWARD;
-        if (is_back || step->kind == STEP_BN_TRAIN || step->kind == STEP_BN_APPLY) {
+        if (is_of_batch_norm(step)) {
             struct operand scratch = step->operands[is_back ? BNB_SCRATCH : BN_SCRATCH];
             const struct buffer *buffer = &plan->buffers[scratch.index];
             ck_assert(scratch.place == PLACE_NONE || step->kind != STEP_BN_APPLY);
@@ -68,7 +89,7 @@ START_TEST(scratch_of_batch_norm_lives_for_its_step)
     }
 
     ck_assert_int_gt(n, 0);
-    ck_assert_uint_le(plan->arena_bytes, one + one / 50);
+    ck_assert_uint_le(plan->arena_bytes, one + one / 50 + largest_scratch(plan));
     plan_destroy(plan);
     graph_destroy(graph);
 }

@@ -2,13 +2,20 @@
  * of the oracle
  *
  * Lists are drawn from all kinds of layers, with odd sizes, groups that fill no block, gaps, one
- * pixel, branches of images and of rows. Train, tail and evaluation plan are chosen together, go
- * through their text, and are made of it: what is chosen must be what can be obeyed. */
+ * pixel, branches of images and of rows, and sequences of tokens. Train, tail and evaluation plan
+ * are chosen together, go through their text, and are made of it: what is chosen must be what can
+ * be obeyed. */
 #include "tests/unit/plan_case.h"
 
 #include <stdarg.h>
 
-enum { SEEDS = 120, WEBS = 1 << 20 /* their first seed */, CLASSES = 5, TEXT_MAX = 8192 };
+enum {
+    SEEDS = 120,
+    WEBS = 1 << 20 /* their first seed */,
+    SEQUENCES = 1 << 21,
+    CLASSES = 5,
+    TEXT_MAX = 8192
+};
 
 struct maker { /* of one list */
     uint64_t stream, n_drawn;
@@ -90,6 +97,17 @@ static void put_transposed(struct maker *m, struct made *made)
     made->w = (made->w - 1) * stride + reach - 2 * padding + more;
 }
 
+static void put_resampled(struct maker *m, struct made *made)
+{
+    static const char *const modes[] = {"nearest", "linear", "linear, align_corners: true"};
+    const int64_t factor = made->h * made->w > 64 ? 1 : 2;
+    const int64_t left = draw(m, 3);
+    put(m, "{upsample: {factor: [1, %lld], mode: %s}}, {pad: {top: 1, left: %lld}}",
+        (long long)factor, modes[draw(m, 3)], (long long)left);
+    made->h += 1;
+    made->w = made->w * factor + left;
+}
+
 static void put_dense(struct maker *m, struct made *made, int64_t out)
 {
     made->c = out > 0 ? out : 1 + draw(m, 24);
@@ -142,12 +160,25 @@ static void put_pointwise(struct maker *m, const struct made *made)
                                          "sigmoid",
                                          "tanh",
                                          "dropout",
+                                         "{dropout: {of: samples}}",
+                                         "{linear: {factor: -0.7, offset: 0.3}}",
+                                         "hard_sigmoid",
+                                         "{scale: {gamma: {normal: 1}}}",
+                                         "{scale: {gamma: {constant: 0.4}, shape: [1]}}",
                                          "{batch_norm: {epsilon: 0.1}}"};
     if (draw(m, 4) == 0 && put_sample_norm(m, made)) {
         return;
     }
     if (made->c > 1 && draw(m, 12) == 0) {
         put(m, "softmax");
+        return;
+    }
+    if (draw(m, 8) == 0) {
+        int64_t groups = 1 + draw(m, (uint64_t)made->c);
+        while (made->c % groups != 0) {
+            groups--;
+        }
+        put(m, "{channel_shuffle: {groups: %lld}}", (long long)groups);
         return;
     }
     /* statistics of a few values amplify rounding until nothing can be compared */
@@ -157,6 +188,12 @@ static void put_pointwise(struct maker *m, const struct made *made)
 
 static void put_mixing(struct maker *m, struct made *made, int64_t out)
 {
+    if (out == 0 && draw(m, 5) == 0) {
+        const int64_t first = draw(m, (uint64_t)made->c);
+        made->c = 1 + draw(m, (uint64_t)(made->c - first));
+        put(m, "{slice: {first: %lld, size: %lld}}", (long long)first, (long long)made->c);
+        return;
+    }
     if (made->is_rows) {
         put_dense(m, made, out);
     } else {
@@ -203,9 +240,43 @@ static void put_residual(struct maker *m, struct made *made)
     put(m, "}}");
 }
 
+/* Squeeze and excitation, with a gate that is rows or an image; or dense layers of channels, and
+ * factors of values. */
+static void put_product(struct maker *m, struct made *made)
+{
+    const unsigned n = (unsigned)m->n_drawn;
+    if (made->is_rows) {
+        put(m, "{linear: {name: g%u}}, {scale: {name: s%u, gamma: {normal: 1}}}, ", n, n);
+        put(m, "{mul: {from: [g%u, s%u]}}", n, n);
+        return;
+    }
+    switch (draw(m, 4)) {
+    case 0:
+        put(m, "{linear: {name: g%u}}, global_avg_pool, ", n);
+        put(m, "{dense: {out: %lld}}, {sigmoid: {name: s%u}}, ", (long long)made->c, n);
+        put(m, "{mul: {from: [s%u, g%u]}}", n, n);
+        break;
+    case 1:
+        put(m, "{linear: {name: g%u}}, {avg_pool: {kernel: [%lld, %lld]}}, ", n, (long long)made->h,
+            (long long)made->w);
+        put(m, "{conv2d: {out: %lld, kernel: 1}}, {hard_sigmoid: {name: s%u}}, ",
+            (long long)made->c, n);
+        put(m, "{mul: {from: [g%u, s%u]}}", n, n);
+        break;
+    case 2:
+        made->c = 1 + draw(m, 20);
+        put(m, "{dense: {out: %lld, over: channels, bias: %s}}", (long long)made->c, bias(m));
+        break;
+    default:
+        put(m, "{scale: {gamma: {normal: 1}, shape: [%lld, %lld, %lld]}}", (long long)made->c,
+            (long long)made->h, (long long)made->w);
+        break;
+    }
+}
+
 static void put_layer(struct maker *m, struct made *made)
 {
-    switch (draw(m, 10)) {
+    switch (draw(m, 11)) {
     case 0:
     case 1:
         put_concat(m, made);
@@ -221,6 +292,9 @@ static void put_layer(struct maker *m, struct made *made)
         } else {
             put_conv(m, made, 0, 2);
         }
+        break;
+    case 7:
+        put_product(m, made);
         break;
     case 6:
         if (!made->is_rows && made->h > 1 && made->w > 1) {
@@ -244,6 +318,10 @@ static void put_network(struct maker *m, struct made made)
     for (int64_t n = 2 + draw(m, 6); n > 0; n--) {
         if (!made.is_rows && draw(m, 4) == 0) {
             put_transposed(m, &made);
+        }
+        if (!made.is_rows && draw(m, 6) == 0) {
+            put_resampled(m, &made);
+            put(m, ", ");
         }
         put_layer(m, &made);
         put(m, ", ");
@@ -293,7 +371,9 @@ static void put_sum(struct maker *m, struct web *web, int a)
         b = (b + 1) % web->n;
     }
     web->is_read[b] = 1;
-    put(m, "{add: {name: n%d, from: [%s, %s]}}, ", web->n, node_name(a), node_name(b));
+    static const char *const kinds[] = {"add", "add", "sub", "mul"};
+    put(m, "{%s: {name: n%d, from: [%s, %s]}}, ", kinds[draw(m, MS_ARRAY_SIZE(kinds))], web->n,
+        node_name(a), node_name(b));
     add_node(web, web->c[a]);
 }
 
@@ -363,6 +443,75 @@ static void put_web(struct maker *m, int64_t channels)
     }
 }
 
+/* ---- sequences ---- */
+
+static const char *token_norm(struct maker *m)
+{
+    return draw(m, 2) == 0 ? "channels" : "sample";
+}
+
+/* A layer that keeps the number of channels, at least 9. */
+static void put_token_layer(struct maker *m, int64_t c)
+{
+    static const char *const layers[] = {"relu",
+                                         "gelu",
+                                         "tanh",
+                                         "silu",
+                                         "dropout",
+                                         "softmax",
+                                         "{dropout: {of: samples}}",
+                                         "{linear: {factor: 0.7, offset: 0.1}}"};
+    int64_t heads = 1 + draw(m, 4);
+    while (c % heads != 0) {
+        heads--;
+    }
+    switch (draw(m, 6)) {
+    case 0:
+        put(m, "{attention: {heads: %lld, causal: %s, dropout: %s, bias: %s}}", (long long)heads,
+            draw(m, 2) == 0 ? "true" : "false", draw(m, 2) == 0 ? "0" : "0.3", bias(m));
+        break;
+    case 1:
+        put(m, "{dense: {out: %lld, bias: %s}}", (long long)c, bias(m));
+        break;
+    case 2:
+        put(m, "{layer_norm: {over: %s, epsilon: 0.1, %s}}", token_norm(m), affine(m));
+        break;
+    case 3:
+        put(m, "{positional_embedding: {weight: {normal: 0.5}}}");
+        break;
+    case 4: /* of an even number of channels perhaps in both directions */
+        put(m, "{%s: {hidden: %lld, bidirectional: %s, layers: %lld, bias: %s}}",
+            draw(m, 2) == 0 ? "lstm" : "gru", (long long)(c % 2 == 0 ? c / 2 : c),
+            c % 2 == 0 ? "true" : "false", (long long)(1 + draw(m, 2)), bias(m));
+        break;
+    default:
+        put(m, "%s", layers[draw(m, MS_ARRAY_SIZE(layers))]);
+    }
+}
+
+/* Of tokens that each have a label, or of samples that have one. */
+static void put_sequence(struct maker *m, int is_of_tokens)
+{
+    int64_t c = 9 + draw(m, 24);
+    put(m, "[{embedding: {words: 9, size: %lld}}, ", (long long)c);
+    for (int64_t n = 1 + draw(m, 6); n > 0; n--) {
+        if (draw(m, 3) == 0) {
+            put(m, "{residual: {body: [");
+            put_token_layer(m, c);
+            put(m, ", ");
+            put_token_layer(m, c);
+            put(m, "]}}, ");
+        } else if (draw(m, 4) == 0) {
+            c = 9 + draw(m, 24);
+            put(m, "{dense: {out: %lld}}, ", (long long)c);
+        } else {
+            put_token_layer(m, c);
+            put(m, ", ");
+        }
+    }
+    put(m, "%s{dense: {out: classes}}]", is_of_tokens ? "" : "flatten, ");
+}
+
 /* ---- what must hold -----------------------------------------------------------------------------
  */
 
@@ -398,7 +547,12 @@ static void drawn_init(struct drawn *d, uint64_t seed)
                                       .height = 1 + draw(m, 9),
                                       .width = 1 + draw(m, 9),
                                       .classes = CLASSES};
-    if (seed >= WEBS) {
+    if (seed >= SEQUENCES) {
+        d->input.channels = 1 + draw(m, 80);
+        d->input.height = d->input.width = 1;
+        d->input.tokens = draw(m, 2) == 0 ? d->input.channels : 0;
+        put_sequence(m, d->input.tokens > 0);
+    } else if (seed >= WEBS) {
         put_web(m, d->input.channels);
     } else {
         put_network(m, (struct made){d->input.channels, d->input.height, d->input.width, 0});
@@ -512,7 +666,8 @@ START_TEST(groups_of_few_channels_have_fast_code)
 {
     static struct drawn d;
     d.maker = (struct maker){.size = 0};
-    d.input = (struct network_input){4, 3, 16, 16, CLASSES, 0, 0};
+    d.input = (struct network_input){
+        .batch = 4, .channels = 3, .height = 16, .width = 16, .classes = CLASSES};
     put(&d.maker, "[conv2d: {out: 64, kernel: 1}, conv2d: {out: 64, kernel: 3, padding: same, "
                   "groups: 16}, global_avg_pool, dense: {out: classes}]");
     build_all(&d);
@@ -544,6 +699,14 @@ START_TEST(layers_that_read_any_before_them_have_a_plan_and_the_gradients_of_the
 }
 END_TEST
 
+START_TEST(sequences_have_a_plan_and_the_gradients_of_the_oracle)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        check_drawn(SEQUENCES + seed * 16 + (uint64_t)_i, NULL);
+    }
+}
+END_TEST
+
 /* A process has one cap: Check forks for every case, unless a debugger's user forbids it. */
 START_TEST(on_older_machines_too)
 {
@@ -569,6 +732,7 @@ int main(void)
     tcase_add_loop_test(tc, any_list_has_a_plan_and_the_gradients_of_the_oracle, 0, 4);
     tcase_add_loop_test(
         tc, layers_that_read_any_before_them_have_a_plan_and_the_gradients_of_the_oracle, 0, 2);
+    tcase_add_loop_test(tc, sequences_have_a_plan_and_the_gradients_of_the_oracle, 0, 2);
     tcase_add_loop_test(tc, on_older_machines_too, 0, 2);
     tcase_add_loop_test(tc, what_was_refused_once_has_a_plan, 0, (int)MS_ARRAY_SIZE(refused_once));
     tcase_add_test(tc, groups_of_few_channels_have_fast_code);
