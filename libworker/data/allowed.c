@@ -21,7 +21,10 @@ enum { LIST_MAX = 1024 };
 
 static struct {
     char variables[LIST_MAX + 1], roots[LIST_MAX + 1]; /* "": no limit */
+    char programs[LIST_MAX + 1];                       /* likewise; NO_PROGRAMS: none */
 } lists;
+
+#define NO_PROGRAMS "none"
 
 int allowed_is_open(void)
 {
@@ -72,13 +75,13 @@ static int is_below(const char *path, const char *root, size_t length)
 }
 
 /* real: without links. A root may be a link itself, as /data often is. */
-static int is_allowed(const char *real)
+static int is_below_one(const char *real, const char *roots)
 {
     size_t length = 0;
-    if (lists.roots[0] == '\0') {
+    if (roots[0] == '\0') {
         return 1;
     }
-    for (const char *word = lists.roots; (word = next_word(word, BLANKS ":", &length)) != NULL;
+    for (const char *word = roots; (word = next_word(word, BLANKS ":", &length)) != NULL;
          word += length) {
         char root[LIST_MAX + 1];
         char target[PATH_MAX];
@@ -90,6 +93,11 @@ static int is_allowed(const char *real)
         }
     }
     return 0;
+}
+
+static int is_allowed(const char *real)
+{
+    return is_below_one(real, lists.roots);
 }
 
 /* Is there a root that it lies below by its name, and that is not there? Fills buf. */
@@ -233,6 +241,42 @@ int data_folder_open(const char *path, DIR **ret, struct ms_err *err)
     return 0;
 }
 
+/* ---- programs ---- */
+
+static int refuse_program(const char *path, struct ms_err *err)
+{
+    return ms_fail(
+        err, MS_E_REFUSED,
+        "program %.140s: jobs run programs below data_programs of the worker alone, here "
+        "%.120s: have the operator put it there, or name its folder",
+        path, lists.programs);
+}
+
+/* Where a list holds, what is not below it is not told apart from what does not exist. */
+int data_program_check(const char *path, char *ret, size_t size, struct ms_err *err)
+{
+    char real[PATH_MAX];
+    struct stat st;
+    const int is_found = path[0] == '/' && realpath(path, real) != NULL;
+    if (strcmp(lists.programs, NO_PROGRAMS) == 0 ||
+        (lists.programs[0] != '\0' && (!is_found || !is_below_one(real, lists.programs)))) {
+        return refuse_program(path, err);
+    }
+    if (!is_found || strlen(real) >= size) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
+                             "program %.200s is not to be had; check dataset.path", path);
+    }
+    if (stat(real, &st) != 0 || !S_ISREG(st.st_mode) ||
+        faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) != 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "program %.200s is no file that can be executed here: chmod +x, and let its "
+                       "first line name what runs it (#!/usr/bin/env python3)",
+                       path);
+    }
+    snprintf(ret, size, "%s", real);
+    return MS_OK;
+}
+
 /* ---- the lists ---- */
 
 static int take_list(char *list, const char *key, const char *text, struct ms_err *err)
@@ -248,19 +292,29 @@ static int take_list(char *list, const char *key, const char *text, struct ms_er
     return 0;
 }
 
-int data_path_restrict(const char *variables, const char *roots, struct ms_err *err)
+static int check_absolute(const char *list, const char *key, struct ms_err *err)
 {
     size_t length = 0;
+    for (const char *word = list; (word = next_word(word, BLANKS ":", &length)) != NULL;
+         word += length) {
+        if (word[0] != '/') {
+            return ms_fail(err, MS_E_CONFIG, "%s: %.*s is no absolute path", key, (int)length,
+                           word);
+        }
+    }
+    return 0;
+}
+
+int data_path_restrict(const char *variables, const char *roots, const char *programs,
+                       struct ms_err *err)
+{
     int rc = take_list(lists.variables, "job_variables", variables, err);
     if (rc == 0) {
         rc = take_list(lists.roots, "data_roots", roots, err);
     }
-    for (const char *word = lists.roots;
-         rc == 0 && (word = next_word(word, BLANKS ":", &length)) != NULL; word += length) {
-        if (word[0] != '/') {
-            rc = ms_fail(err, MS_E_CONFIG, "data_roots: %.*s is no absolute path", (int)length,
-                         word);
-        }
-    }
-    return rc;
+    rc = rc < 0 ? rc : check_absolute(lists.roots, "data_roots", err);
+    rc = rc < 0 ? rc : take_list(lists.programs, "data_programs", programs, err);
+    return rc < 0 || strcmp(lists.programs, NO_PROGRAMS) == 0
+               ? rc
+               : check_absolute(lists.programs, "data_programs", err);
 }

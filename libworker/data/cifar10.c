@@ -20,21 +20,22 @@ enum { CIFAR_FILES_MAX = 256, CIFAR_RECORD_MAX = 2 + CIFAR_PIXELS };
 static const struct layout {
     const char *name, *archive, *folder,
         *python;         /* python: a file of the version that is not this */
-    int labels, classes; /* bytes before the pixels; of the last of them */
+    int labels;          /* bytes before the pixels; the last one is the fine label */
+    int classes[2];      /* of enum data_labels */
     const char *part[3]; /* in names of files, by usage */
 } cifar10 = {"CIFAR-10",
              "cifar-10-binary.tar.gz",
              "cifar-10-batches-bin",
              "data_batch_1",
              1,
-             10,
+             {[DATA_FINE] = 10},
              {[DATA_TRAIN] = "data_batch", [DATA_TEST] = "test_batch", [DATA_ALL] = "batch"}},
   cifar100 = {"CIFAR-100",
               "cifar-100-binary.tar.gz",
               "cifar-100-binary",
               "train",
               2,
-              100,
+              {[DATA_FINE] = 100, [DATA_COARSE] = CIFAR100_COARSE},
               {[DATA_TRAIN] = "train", [DATA_TEST] = "test", [DATA_ALL] = "t"}};
 
 struct cifar_file {
@@ -48,6 +49,7 @@ struct cifar {
     struct cifar_file file[CIFAR_FILES_MAX];
     size_t n_files;
     const struct layout *layout;
+    enum data_labels labels;
     int64_t record_size;
     uint8_t record[CIFAR_RECORD_MAX]; /* that was read last */
 };
@@ -81,13 +83,14 @@ static int cifar_read(struct data_source *source, int64_t row, struct data_recor
     if (rc < 0) {
         return rc;
     }
-    const int label = bytes[layout->labels - 1];
-    if (label >= layout->classes) {
+    const int classes = layout->classes[set->labels];
+    const int label = bytes[set->labels == DATA_COARSE ? 0 : layout->labels - 1];
+    if (label >= classes) {
         return ms_fail(
             err, MS_E_INVALID,
             "%.200s: record %lld has label %d, %s has 0 to %d: the file is damaged or of "
             "another data set%s; get %s again",
-            file->path, (long long)record, label, layout->name, layout->classes - 1,
+            file->path, (long long)record, label, layout->name, classes - 1,
             layout == &cifar10 ? " (CIFAR-100 has two label bytes)" : "", layout->archive);
     }
     *ret = (struct data_record){.values = bytes + layout->labels, .label = label};
@@ -210,11 +213,12 @@ static int open_as(const struct layout *layout, const struct data_spec *spec, co
                  .height = CIFAR_SIDE,
                  .width = CIFAR_SIDE,
                  .dtype = MS_U8,
-                 .classes = layout->classes},
+                 .classes = layout->classes[spec->labels]},
         .read = cifar_read,
         .close = cifar_close,
     };
     set->layout = layout;
+    set->labels = spec->labels;
     set->record_size = layout->labels + CIFAR_PIXELS;
     int rc = find_files(set, path, spec->usage, err);
     for (size_t i = 0; i < set->n_files && rc == MS_OK; i++) {

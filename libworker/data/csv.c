@@ -29,8 +29,9 @@ struct csv {
     size_t n_columns;
     size_t *features; /* columns; base.info.channels of them */
     size_t target;
-    int has_names; /* classes by name */
-    char **names;  /* sorted, or as the job has them; owned */
+    int has_no_labels; /* the target's column may be missing, and is not read */
+    int has_names;     /* classes by name */
+    char **names;      /* sorted, or as the job has them; owned */
     size_t n_names, names_room;
     char *text; /* of one row */
     size_t text_room;
@@ -237,7 +238,8 @@ static int read_label(const struct place *place, const struct csv_fields *fields
         if (label < 0) {
             return fail_field(place, fields, set->target, "is none of dataset.class_names", err);
         }
-    } else if (!is_whole(text, &label) || label < 0 || label >= set->base.info.classes) {
+    } else if (!is_whole(text, &label) || ((label < 0 || label >= set->base.info.classes) &&
+                                           !data_is_ignored(&set->base.info.ignored, label))) {
         return fail_field(place, fields, set->target, "is no class (dataset.classes)", err);
     }
     *ret = (int32_t)label;
@@ -292,7 +294,11 @@ static int csv_read(struct data_source *source, int64_t row, struct data_record 
         rc = read_number(&place, &set->fields, set->features[i], &set->values[i], err);
     }
     *ret = (struct data_record){.values = set->values, .label = -1};
-    if (rc == MS_OK && info->classes > 0) {
+    if (rc == MS_OK && set->has_no_labels) {
+        ret->label = info->classes > 0 ? 0 : -1;
+        set->values[info->channels] = 0;
+        ret->targets = info->classes > 0 ? NULL : set->values + info->channels;
+    } else if (rc == MS_OK && info->classes > 0) {
         rc = read_label(&place, &set->fields, &ret->label, err);
     } else if (rc == MS_OK) {
         ret->targets = set->values + info->channels;
@@ -371,6 +377,31 @@ static int choose_features(struct csv *set, const char *columns, struct ms_err *
     return rc;
 }
 
+static int is_in_header(const struct csv *set, const char *name)
+{
+    size_t i = 0;
+    while (i < set->header.n && strcmp(set->header.field[i].text, name) != 0) {
+        i++;
+    }
+    return i < set->header.n;
+}
+
+/* Without labels it may be there all the same, and is no feature then: by its name; by its number
+ * where there is a column more than features. */
+static int find_target(struct csv *set, const struct data_spec *spec, struct ms_err *err)
+{
+    const char *name = spec->target[0] != '\0' ? spec->target : "-1";
+    if (!set->has_no_labels) {
+        return find_column(set, name, "target", &set->target, err);
+    }
+    const int has_more = spec->columns[0] == '\0' && (int64_t)set->n_columns > spec->shape.channels;
+    set->target = SIZE_MAX;
+    if (has_more || is_in_header(set, name)) {
+        (void)find_column(set, name, "target", &set->target, NULL);
+    }
+    return MS_OK;
+}
+
 /* The first line tells how many columns there are. 1: it is a row, too. */
 static int take_first(struct csv *set, const struct data_spec *spec,
                       const struct csv_record *record, struct ms_err *err)
@@ -394,8 +425,7 @@ static int take_first(struct csv *set, const struct data_spec *spec,
     }
     set->n_columns = set->header.n;
     set->header.n = spec->has_header ? set->header.n : 0;
-    rc = find_column(set, spec->target[0] != '\0' ? spec->target : "-1", "target", &set->target,
-                     err);
+    rc = find_target(set, spec, err);
     rc = rc < 0 ? rc : choose_features(set, spec->columns, err);
     return rc < 0 ? rc : !spec->has_header;
 }
@@ -437,7 +467,9 @@ static int look_at_target(struct csv *set, const struct csv_record *record, stru
     if (*skip_blanks(text) == '\0') {
         return read_number(&place, &set->fields, set->target, &number, err);
     }
-    if (is_whole(text, &whole) && whole >= 0) {
+    if (is_whole(text, &whole) && data_is_ignored(&set->base.info.ignored, whole)) {
+        finding->n_whole++;
+    } else if (is_whole(text, &whole) && whole >= 0) {
         finding->largest = whole > finding->largest ? whole : finding->largest;
         finding->n_whole++;
     } else if (is_number(text, &number)) {
@@ -588,46 +620,6 @@ static int settle_targets(struct csv *set, const struct data_spec *spec,
 
 /* ---- the file ---- */
 
-int csv_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
-              struct ms_err *err)
-{
-    static const char *const files[] = {[DATA_TRAIN] = "train.csv", [DATA_TEST] = "test.csv"};
-    (void)spec;
-    (void)err;
-    for (int usage = DATA_TRAIN; usage <= DATA_TEST; usage++) {
-        char file[MS_PATH_MAX + 16];
-        struct stat st;
-        snprintf(file, sizeof(file), "%s/%s", path, files[usage]);
-        if (stat(file, &st) == 0) {
-            data_parts_add(ret, (enum data_usage)usage, files[usage]);
-            snprintf(usage == DATA_TEST ? ret->of_test : ret->of_train, sizeof(ret->of_test), "%s",
-                     files[usage]);
-        }
-    }
-    return MS_OK;
-}
-
-/* What spreadsheets and shells may have made of a table. */
-static int check_start(const struct csv *set, struct ms_err *err)
-{
-    static const struct {
-        const char *magic, *what;
-    } starts[] = {{"\x1F\x8B", "is packed; unpack it with gunzip"},
-                  {"PK\3\4", "is a zip archive or a workbook; unpack it, or save the sheet as CSV"},
-                  {"\xFF\xFE", "is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8"},
-                  {"\xFE\xFF", "is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8"}};
-    char magic[5] = {0};
-    if (pread(set->fd, magic, sizeof(magic) - 1, 0) < 0) {
-        return ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", set->path);
-    }
-    for (size_t i = 0; i < MS_ARRAY_SIZE(starts); i++) {
-        if (strncmp(magic, starts[i].magic, strlen(starts[i].magic)) == 0) {
-            return ms_fail(err, MS_E_INVALID, "%.200s %s", set->path, starts[i].what);
-        }
-    }
-    return MS_OK;
-}
-
 /* A folder has a file a part. */
 static int open_file(struct csv *set, const struct data_spec *spec, const char *path,
                      struct ms_err *err)
@@ -639,7 +631,7 @@ static int open_file(struct csv *set, const struct data_spec *spec, const char *
              : spec->usage == DATA_TEST ? "/test.csv"
                                         : "/train.csv");
     const int rc = data_file_open(set->path, &set->fd, err);
-    return rc < 0 ? rc : check_start(set, err);
+    return rc < 0 ? rc : data_check_plain(set->fd, set->path, err);
 }
 
 static int make(struct csv *set, const struct data_spec *spec, const char *path, struct ms_err *err)
@@ -648,9 +640,10 @@ static int make(struct csv *set, const struct data_spec *spec, const char *path,
         [DATA_COMMA] = ',', [DATA_SEMICOLON] = ';', [DATA_TAB] = '\t'};
     const int is_said = spec->shape.classes > 0 || spec->shape.target_width > 0;
     /* what is said is held against the rows where the job becomes ready, and is known then */
-    struct finding finding = {.is_open = spec->class_names[0] == '\0' &&
+    struct finding finding = {.is_open = !spec->has_no_labels && spec->class_names[0] == '\0' &&
                                          (!is_said || spec->shape.channels == 0)};
     set->separator = separators[spec->separator];
+    set->has_no_labels = spec->has_no_labels;
     int rc = open_file(set, spec, path, err);
     rc = rc < 0 ? rc : take_given_names(set, spec->class_names, err);
     rc = rc < 0 ? rc : read_rows(set, spec, &finding, err);
@@ -674,10 +667,11 @@ int csv_open(const struct data_spec *spec, const char *path, struct data_source 
         return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory", path);
     }
     set->fd = -1;
-    set->base = (struct data_source){.info = {.height = 1, .width = 1, .dtype = MS_F32},
-                                     .read = csv_read,
-                                     .name = csv_name,
-                                     .close = csv_close};
+    set->base = (struct data_source){
+        .info = {.height = 1, .width = 1, .dtype = MS_F32, .ignored = spec->ignored},
+        .read = csv_read,
+        .name = csv_name,
+        .close = csv_close};
     int rc = make(set, spec, path, err);
     if (rc < 0) {
         csv_close(&set->base);

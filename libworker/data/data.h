@@ -29,7 +29,11 @@ enum data_kind {
     DATA_NUMPY,
     DATA_IMAGE_FOLDER,
     DATA_CSV,
-    DATA_CIFAR100
+    DATA_CIFAR100,
+    DATA_PROGRAM,
+    DATA_TEXT,
+    DATA_CALLBACK,
+    DATA_SAFETENSORS
 };
 enum data_usage { DATA_TRAIN, DATA_TEST, DATA_ALL };
 
@@ -39,7 +43,12 @@ enum { DATA_NONLINEAR_ROWS = 6400, DATA_SHAPES_ROWS = 10000, DATA_SHAPES_TEST_RO
 
 enum data_separator { DATA_COMMA, DATA_SEMICOLON, DATA_TAB };
 enum data_target_kind { DATA_TARGET_AUTO, DATA_TARGET_CLASS, DATA_TARGET_NUMBER };
-enum { DATA_COLUMNS_MAX = 1023, DATA_CLASS_NAMES_MAX = 4095 }; /* bytes of lists of names */
+enum { /* bytes of lists of names */
+       DATA_COLUMNS_MAX = 1023,
+       DATA_CLASS_NAMES_MAX = 4095,
+       DATA_ARGUMENTS_MAX = 1023
+};
+enum data_labels { DATA_FINE, DATA_COARSE };
 enum data_colours { DATA_RGB, DATA_GREY };
 enum data_layout { DATA_LAYOUT_AUTO, DATA_LAYOUT_NCHW, DATA_LAYOUT_NHWC };
 
@@ -57,22 +66,53 @@ struct data_spec_split {
     uint64_t seed;
 };
 
+/* Of kind callback: a function of this process makes the records. */
+struct data_callback_record {
+    int64_t row;          /* that is wanted */
+    uint64_t epoch, seed; /* epoch from 0 */
+    void *values;         /* to be filled: (c, h, w), of the callback's dtype */
+    float *targets;       /* to be filled: target_width of them; NULL where there are classes */
+    int32_t label;        /* to be filled where there are */
+};
+struct data_callback {
+    /* 0, or why not. By one thread at a time, that of data_read. */
+    int (*read)(void *arg, struct data_callback_record *record);
+    void *arg;
+    enum ms_dtype dtype;
+};
+
+/* A label that does not count, in losses as in what evaluations count. It need not be the number of
+ * a class. */
+struct data_ignored {
+    int is_there;
+    int32_t label;
+};
+int data_is_ignored(const struct data_ignored *ignored, int64_t label);
+
 struct data_spec {
     enum data_kind kind;
     char path[MS_PATH_MAX + 1]; /* directory, of some kinds a file; ${NAME} expanded by data_open;
                                    "" for generators */
     enum data_usage usage;
     int shuffle;
-    int64_t samples; /* generators: rows; 0: the kind's default, DATA_..._ROWS */
+    int64_t samples; /* generators: rows; 0: the kind's default, DATA_..._ROWS; callback: rows */
     uint64_t seed;   /* shapes: of the drawing; nonlinear: streams are fixed by the reference */
     struct data_shape shape; /* kinds whose files say it (data_kind_is_own): what they must hold;
                                 others ignore it */
     int has_split;           /* of such kinds: all files are one set, in two parts */
     struct data_spec_split split;
-    char inputs[MS_NAME_MAX + 1], targets[MS_NAME_MAX + 1]; /* numpy: names of arrays; "": usual */
-    enum data_layout layout;                                /* numpy: of four dimensions */
+    char inputs[MS_NAME_MAX + 1],
+        targets[MS_NAME_MAX + 1]; /* numpy, safetensors: names of arrays; "": usual */
+    enum data_layout layout;      /* ... of four dimensions */
     int64_t height, width; /* image_folder: to which images are resized and cut; 0: all are alike */
-    enum data_colours colours; /* image_folder */
+    enum data_colours colours;        /* image_folder */
+    int64_t tokens;                   /* text: of a window */
+    char vocabulary[MS_PATH_MAX + 1]; /* text: a file of words, as path; "": tokens are bytes */
+    /* csv, numpy, safetensors; no key of a job's: the records have no labels, and each gets the
+     * first class, or zeros. For predictions: data_identify is not for such a source. */
+    int has_no_labels;
+    /* No key of a data set, but the job's: such a label is none of the classes, and no error. */
+    struct data_ignored ignored;
     /* csv */
     int has_header;
     enum data_separator separator;
@@ -80,6 +120,12 @@ struct data_spec {
     char target[MS_NAME_MAX + 1];               /* a column; "": the last one */
     char columns[DATA_COLUMNS_MAX + 1];         /* features, LF between; "": all but the target */
     char class_names[DATA_CLASS_NAMES_MAX + 1]; /* of labels that are words, LF between */
+    enum data_labels labels;                    /* cifar100: which of its two */
+    /* program */
+    char arguments[DATA_ARGUMENTS_MAX + 1]; /* LF between */
+    int64_t timeout;                        /* seconds that it may be silent for, 1 and more */
+    /* callback: of this process, and in no job's text; borrowed; NULL: there is none here */
+    const struct data_callback *callback;
 };
 
 /* Does what a record of the kind is stand in the files, not in the name of the kind? */
@@ -113,6 +159,9 @@ enum transform_kind {
     TRANSFORM_RANDOM_RESIZED_CROP,
     TRANSFORM_CENTRE_CROP,
     TRANSFORM_RANDOM_ERASING,
+    TRANSFORM_COLOUR_JITTER,
+    TRANSFORM_TO_GREY,
+    TRANSFORM_MIXUP, /* of ready samples: the last one; the loader does it */
 };
 
 enum interpolation { INTERPOLATION_BILINEAR, INTERPOLATION_NEAREST };
@@ -125,10 +174,13 @@ struct transform {
     int n_area, n_ratio;                              /* resized crop, erasing: 2 each */
     double area[MS_IMAGE_CHANNEL_MAX], ratio[MS_IMAGE_CHANNEL_MAX]; /* share; width / height: from
                                                                        the first to the second */
-    enum interpolation interpolation; /* resize: half-pixel centres, not rounded */
-    double scale, shift;              /* rescale: x scale + shift */
-    int n_channels;                   /* normalize: length of mean and std */
+    enum interpolation interpolation;             /* resize: half-pixel centres, not rounded */
+    double scale, shift;                          /* rescale: x scale + shift */
+    double brightness, contrast, saturation, hue; /* colour_jitter: 0: as it is */
+    int64_t channels;                             /* to_grey: 1 or 3, all alike */
+    int n_channels;                               /* normalize: length of mean and std */
     double mean[MS_IMAGE_CHANNEL_MAX], std[MS_IMAGE_CHANNEL_MAX];
+    double alpha; /* mixup: of Beta(alpha, alpha) */
 };
 
 /* ---- a source: random access to records ---- */
@@ -141,11 +193,16 @@ struct data_info {
     enum ms_dtype dtype;             /* of its values: u8 pixels, f32 features */
     int64_t classes;                 /* 0: the label is a float target */
     int64_t target_width;            /* float targets a row, else 0 */
+    int64_t tokens;                  /* of a record, each with a class; 0: a record has one */
+    struct data_ignored ignored; /* a label that those who are asked for records may give, too */
     const char *class_names; /* of labels that are words, as in data_spec; NULL: they are none */
-    int is_decoded;          /* reading is work, which readers share (data_reader_create) */
-    int64_t copied_bytes;    /* that reading, from the first record on, brings into memory, once
-                                for all ranks and jobs of a host (host_copy.h) */
-    int64_t held_bytes;      /* that the open source has for itself: labels, where records are */
+    /* Of classes that are folders, as many as there are, and record i is the file that
+     * data_name_record names, at any time; NULL: they are none. */
+    const char *const *folders;
+    int is_decoded;       /* reading is work, which readers share (data_reader_create) */
+    int64_t copied_bytes; /* that reading, from the first record on, brings into memory, once
+                             for all ranks and jobs of a host (host_copy.h) */
+    int64_t held_bytes;   /* that the open source has for itself: labels, where records are */
 };
 
 /* Opens and checks the whole source: files present, sizes, magic numbers, counts that match, every
@@ -163,14 +220,37 @@ const struct data_info *data_get_info(const struct data_source *source);
 int64_t data_in_memory(const struct data_source *source);
 
 struct data_record {
-    const void *values;   /* (c, h, w), of the source's dtype */
-    const float *targets; /* target_width of them; NULL where the data have classes */
-    int32_t label;        /* class; -1 where they have none */
+    const void *values;    /* (c, h, w), of the source's dtype */
+    const float *targets;  /* target_width of them; NULL where the data have classes */
+    const int32_t *labels; /* classes of its tokens; NULL where they have none */
+    int32_t label;         /* class; -1 where they have none, or each token has one */
 };
 
 /* Record `row`: what ret points to is the source's until the next read. One thread at a time. A
  * label out of range: MS_E_INVALID with file and record; a file that became shorter: MS_E_IO. */
 int data_read(struct data_source *source, int64_t row, struct data_record *ret, struct ms_err *err);
+
+/* ---- of a source that asks somebody else for its records (a program, a callback) ----
+ *
+ * It hears what will be read before that is read, so that records are under way meanwhile. Of other
+ * sources these do nothing. */
+
+/* Record `row` will be read, after those that were expected before: by data_read, in this order.
+ * One thread at a time, that of data_read. MS_E_NOMEM. */
+int data_expect(struct data_source *source, int64_t row, uint64_t epoch, uint64_t seed,
+                struct ms_err *err);
+/* Nothing of that is wanted any more, and no interrupt holds. While nobody reads. */
+void data_forget(struct data_source *source);
+/* A data_read that waits, or the next one, ends with MS_E_ABORTED, until data_forget. Any thread.
+ */
+void data_interrupt(struct data_source *source);
+/* The oldest line that it has said, with its name before it, and that nobody heard yet; 0: none.
+ * Any thread. */
+int data_hear(struct data_source *source, char *buf, size_t size);
+
+/* Nothing is read any more: who was asked ends by itself, within a second, and what it says at its
+ * end can be heard. While nobody reads. */
+void data_finish(struct data_source *source);
 
 /* Where the targets of a record stand, for errors: "t.csv:7", "y.npy: row 5". Not while a loader
  * reads, but by its own thread. */
@@ -241,12 +321,13 @@ int data_export_weights(const struct data_export *asked, struct data_exported *r
 int transform_is_random(const struct transform *t);
 
 /* Shape after the transforms; errors name the transform and why it cannot apply. */
-int transform_check(const struct transform *list, int n, int64_t channels, int64_t *height,
+int transform_check(const struct transform *list, int n, int64_t *channels, int64_t *height,
                     int64_t *width, struct ms_err *err);
 
-/* Applies the list to one image, u8 (values 0 to 255) or f32, with the same bits for the same
- * values; random ones draw from (seed, epoch, row) through ms_rng_*. scratch: transform_scratch
- * bytes, aligned for floats. dst: the final shape. Any thread. */
+/* Applies the list, but for a mixup, which is of two, to one image, u8 (values 0 to 255) or f32,
+ * with the same bits for the same values; random ones draw from (seed, epoch, row) through
+ * ms_rng_*. scratch: transform_scratch bytes, aligned for floats. dst: the final shape. Any thread.
+ */
 size_t transform_scratch(const struct transform *list, int n, int64_t channels, int64_t height,
                          int64_t width);
 void transform_apply(const struct transform *list, int n, const struct image *src, uint64_t seed,
@@ -299,7 +380,12 @@ struct batch_tensor {
 
 struct batch {                  /* rows of the tensors beyond `rows` are zero */
     struct batch_tensor images; /* f32 (batch, c, h, w) */
-    struct batch_tensor labels; /* i32 (batch): classes; or f32 (batch, target_width): targets */
+    struct batch_tensor labels; /* i32 (batch) or (batch, tokens): classes; or f32 (batch,
+                                   target_width): targets */
+    /* Of classes, where samples are mixed: (batch) second labels, and what the first ones count, 0
+     * to 1; the second count the rest. NULL: each row has one. Targets are mixed already. */
+    const int32_t *others;
+    const float *shares;
     int64_t rows;
     int64_t epoch;         /* 0-based */
     int64_t step;          /* 0-based within the epoch */
@@ -309,7 +395,7 @@ struct batch {                  /* rows of the tensors beyond `rows` are zero */
 };
 
 struct loader_info {
-    int64_t channels, height, width, classes, target_width;
+    int64_t channels, height, width, classes, target_width, tokens;
     int64_t rows;            /* of this shard */
     int64_t steps_per_epoch; /* the same on every rank (training) */
     int64_t last_rows;       /* rows of an epoch's last batch: == batch, or fewer */
@@ -328,6 +414,9 @@ void loader_get_info(const struct loader *loader, struct loader_info *ret);
 int loader_next(struct loader *loader, struct batch *ret, struct ms_err *err);
 void loader_release(struct loader *loader);
 void loader_abort(struct loader *loader); /* any thread */
+/* data_interrupt of its source: loader_next gives what was read, then MS_E_ABORTED. A source that
+ * cannot be interrupted gives all. Any thread. */
+void loader_interrupt(struct loader *loader);
 /* No batch is wanted any more: joins the thread, then data_verify of the source. Instead of
  * loader_next, from its thread; more than once is allowed. */
 int loader_finish(struct loader *loader, struct ms_err *err);

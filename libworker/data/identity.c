@@ -37,6 +37,9 @@ void identity_add_record(const struct data_info *info, const struct data_record 
     const size_t values = (size_t)(info->channels * info->height * info->width);
     add_number(sum, record->label);
     sum_add(sum, record->values, ms_dtype_size(info->dtype, values));
+    if (record->labels != NULL) {
+        sum_add(sum, record->labels, (size_t)info->tokens * sizeof(*record->labels));
+    }
     if (record->targets != NULL) {
         sum_add(sum, record->targets, (size_t)info->target_width * sizeof(*record->targets));
     }

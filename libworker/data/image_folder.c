@@ -189,6 +189,12 @@ static int measure(struct image_folder *set, const struct data_spec *spec, struc
     return rc;
 }
 
+static void folder_name(const struct data_source *base, int64_t row, char *buf, size_t size)
+{
+    const struct image_folder *set = (const struct image_folder *)base;
+    image_list_path(&set->list, (size_t)row, buf, size);
+}
+
 int image_folder_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                       struct ms_err *err)
 {
@@ -197,8 +203,10 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
     if (set == NULL) {
         return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory", path);
     }
-    set->base = (struct data_source){
-        .read = folder_read, .reader_create = image_reader_create, .close = folder_close};
+    set->base = (struct data_source){.read = folder_read,
+                                     .name = folder_name,
+                                     .reader_create = image_reader_create,
+                                     .close = folder_close};
     int rc = image_list_make(path, spec->usage, &set->list, err);
     struct data_info *info = &set->base.info;
     info->rows = (int64_t)set->list.n;
@@ -207,6 +215,7 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
     info->channels = spec->colours == DATA_GREY ? 1 : 3;
     info->dtype = MS_U8;
     info->classes = (int64_t)set->list.n_classes;
+    info->folders = (const char *const *)set->list.classes;
     info->is_decoded = 1;
     rc = rc < 0 ? rc : measure(set, spec, err);
     rc = rc < 0 ? rc : data_check_shape(path, info, err);

@@ -3,14 +3,12 @@
  * A ring of depth + 1 batches: one is the trainer's, the others are ready or being filled. Nothing
  * is allocated after the start. Which record enters which batch is order.c's pure function, so the
  * thread's timing decides nothing. */
-#include "libworker/data/data.h"
-#include "libworker/data/pool.h"
+#include "libworker/data/loader_impl.h"
 #include "proto/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,152 +18,7 @@ enum { DEPTH_DEFAULT = 2, DEPTH_MAX = 64, ALIGNMENT = 64 };
 /* 64 Ki samples of 224 x 224 x 3 are 39 GB: what is beyond was never meant. */
 #define LOADER_BATCH_BYTES_MAX (INT64_C(16) << 30)
 
-struct row { /* of a tensor of the batch: what one record gives */
-    enum ms_dtype dtype;
-    size_t count, bytes; /* elements, and their size */
-};
-
-struct slot {
-    char *images, *labels; /* batch rows of each */
-    struct batch batch;
-};
-
-struct loader {
-    struct loader_config cfg; /* transforms: ours */
-    struct transform transforms[MS_TRANSFORMS_MAX];
-    struct data_info data;
-    struct data_shard shard;
-    struct loader_info info;
-    int64_t batches_per_epoch;
-    struct row images, labels;
-
-    int64_t *perm; /* of the epoch, where it shuffles */
-    char *scratch; /* of the transforms, scratch_bytes a thread */
-    size_t scratch_bytes;
-
-    int n_threads;
-    struct data_reader **readers; /* a thread; NULL: records are read from the source, by one */
-    struct pool *pool;            /* NULL: one thread */
-
-    struct slot *slots;
-    int n_slots;
-
-    pthread_t thread;
-    int has_thread;
-    atomic_int stop; /* looked at between records, so that a join is quick */
-
-    pthread_mutex_t lock; /* all below */
-    pthread_cond_t filled, freed;
-    int64_t n_filled, n_taken, n_released; /* batches so far; slot = number % n_slots */
-    int is_done, is_aborted;
-    struct ms_err error; /* code 0: none */
-};
-
 /* ---- the thread ---- */
-
-/* Beyond them the loss has no least value. */
-static int check_probabilities(const struct loader *l, const float *targets, int64_t row,
-                               struct ms_err *err)
-{
-    for (int64_t i = 0; i < l->data.target_width; i++) {
-        if (!(targets[i] >= 0 && targets[i] <= 1)) {
-            char name[MS_PATH_MAX];
-            data_name_record(l->cfg.source, row, name, sizeof(name));
-            return ms_fail(err, MS_E_INVALID,
-                           "%.240s: target %g is no probability, and loss: binary_cross_entropy "
-                           "wants 0 to 1; scale the targets, or use mse",
-                           name, (double)targets[i]);
-        }
-    }
-    return MS_OK;
-}
-
-static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row, int64_t epoch,
-                    int thread, struct ms_err *err)
-{
-    const struct data_info *data = &l->data;
-    struct data_record record;
-    int rc = l->readers != NULL ? data_reader_read(l->readers[thread], row, &record, err)
-                                : data_read(l->cfg.source, row, &record, err);
-    if (rc == MS_OK && l->cfg.has_probabilities && record.targets != NULL) {
-        rc = check_probabilities(l, record.targets, row, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    const void *label = data->classes > 0 ? (const void *)&record.label : record.targets;
-    memcpy(slot->labels + (size_t)k * l->labels.bytes, label, l->labels.bytes);
-    const struct image image = {data->dtype, record.values, data->channels, data->height,
-                                data->width};
-    transform_apply(l->transforms, l->cfg.n_transforms, &image, l->cfg.seed, (uint64_t)epoch, row,
-                    l->scratch + (size_t)thread * l->scratch_bytes,
-                    (float *)(void *)(slot->images + (size_t)k * l->images.bytes));
-    return MS_OK;
-}
-
-/* Rows of a short batch beyond its last are zero: the plan computes them and weighs them by 0. */
-static void clear_rest(const struct loader *l, struct slot *slot, int64_t rows)
-{
-    const size_t done = (size_t)rows;
-    const size_t rest = (size_t)l->cfg.batch - done;
-    memset(slot->images + done * l->images.bytes, 0, rest * l->images.bytes);
-    memset(slot->labels + done * l->labels.bytes, 0, rest * l->labels.bytes);
-}
-
-static struct batch_tensor tensor_of(const struct row *row, const void *values, int64_t batch)
-{
-    return (struct batch_tensor){row->dtype, (size_t)batch * row->count, values};
-}
-
-struct filling { /* of one batch */
-    struct loader *loader;
-    struct slot *slot;
-    int64_t epoch, index; /* of the batch within the epoch */
-};
-
-static int fill_item(void *arg, int thread, int64_t k, struct ms_err *err)
-{
-    const struct filling *f = arg;
-    struct loader *l = f->loader;
-    if (atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-        return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
-    }
-    const int64_t row = data_shard_row(&l->shard, l->perm, f->index * l->cfg.batch + k);
-    return fill_row(l, f->slot, k, row, f->epoch, thread, err);
-}
-
-/* index: of the batch within the epoch. */
-static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t index,
-                struct ms_err *err)
-{
-    const int64_t accumulate = l->cfg.accumulate;
-    const int64_t step = index / accumulate;
-    const int64_t left = l->batches_per_epoch - step * accumulate; /* with this step's */
-    int is_last = index == l->batches_per_epoch - 1;
-    int64_t rows = is_last ? l->info.last_rows : l->cfg.batch;
-    struct filling filling = {l, slot, epoch, index};
-    int rc = l->pool != NULL ? pool_run(l->pool, rows, fill_item, &filling, err) : MS_OK;
-    for (int64_t k = 0; rc == MS_OK && l->pool == NULL && k < rows; k++) {
-        rc = fill_item(&filling, 0, k, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    clear_rest(l, slot, rows);
-    slot->batch = (struct batch){.images = tensor_of(&l->images, slot->images, l->cfg.batch),
-                                 .labels = tensor_of(&l->labels, slot->labels, l->cfg.batch),
-                                 .rows = rows,
-                                 .epoch = epoch,
-                                 .step = step,
-                                 .part = index % accumulate,
-                                 .n_parts = left < accumulate ? left : accumulate,
-                                 .last_of_epoch = is_last};
-    slot->batch.step_rows = slot->batch.n_parts * l->cfg.batch;
-    if (left <= accumulate) {
-        slot->batch.step_rows -= l->cfg.batch - l->info.last_rows;
-    }
-    return MS_OK;
-}
 
 /* The slot to fill next, once the trainer has let go of it; NULL: stop. */
 static struct slot *wait_for_slot(struct loader *l)
@@ -192,6 +45,7 @@ static void publish(struct loader *l)
 
 static int run_epoch(struct loader *l, int64_t epoch, int64_t first_step, struct ms_err *err)
 {
+    int64_t expected = first_step * l->cfg.accumulate;
     if (l->perm != NULL) {
         data_permute(&l->shard, (uint64_t)epoch, l->perm);
     }
@@ -200,7 +54,8 @@ static int run_epoch(struct loader *l, int64_t epoch, int64_t first_step, struct
         if (slot == NULL) {
             return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
         }
-        int rc = fill(l, slot, epoch, i, err);
+        int rc = loader_expect(l, epoch, i, &expected, err);
+        rc = rc < 0 ? rc : loader_fill(l, slot, epoch, i, err);
         if (rc < 0) {
             return rc;
         }
@@ -265,8 +120,9 @@ static int measure(struct loader *l, struct ms_err *err)
                                  .width = l->data.width,
                                  .classes = l->data.classes,
                                  .target_width = l->data.target_width,
+                                 .tokens = l->data.tokens,
                                  .rows = data_shard_rows(&l->shard)};
-    int rc = transform_check(l->transforms, cfg->n_transforms, info->channels, &info->height,
+    int rc = transform_check(l->transforms, cfg->n_transforms, &info->channels, &info->height,
                              &info->width, err);
     if (rc < 0) {
         return rc;
@@ -284,7 +140,8 @@ static int measure(struct loader *l, struct ms_err *err)
     }
     /* elements: below 2^28 by the limits */
     l->images = row_of(MS_F32, info->channels * info->height * info->width);
-    l->labels = info->classes > 0 ? row_of(MS_I32, 1) : row_of(MS_F32, info->target_width);
+    l->labels = info->classes > 0 ? row_of(MS_I32, info->tokens > 0 ? info->tokens : 1)
+                                  : row_of(MS_F32, info->target_width);
     if ((int64_t)l->images.bytes > LOADER_BATCH_BYTES_MAX / cfg->batch) {
         return ms_fail(err, MS_E_INVALID,
                        "a batch of %lld images of %lldx%lldx%lld has more than 16 GiB; make "
@@ -328,6 +185,11 @@ static int allocate_slots(struct loader *l)
         slot->images = allocate(batch, l->images.bytes);
         slot->labels = allocate(batch, l->labels.bytes);
         is_complete &= slot->images != NULL && slot->labels != NULL;
+        if (l->alpha > 0 && l->data.classes > 0) {
+            slot->others = allocate(batch, sizeof(*slot->others));
+            slot->shares = allocate(batch, sizeof(*slot->shares));
+            is_complete &= slot->others != NULL && slot->shares != NULL;
+        }
     }
     return is_complete;
 }
@@ -352,14 +214,17 @@ static int make_readers(struct loader *l, struct ms_err *err)
 static int allocate_all(struct loader *l, struct ms_err *err)
 {
     const struct data_info *data = &l->data;
-    size_t scratch = transform_scratch(l->transforms, l->cfg.n_transforms, data->channels,
-                                       data->height, data->width);
+    size_t scratch =
+        transform_scratch(l->transforms, l->n_single, data->channels, data->height, data->width);
+    size_t mixing = l->alpha > 0 ? l->images.bytes + l->labels.bytes : 0;
     l->slots = calloc((size_t)l->n_slots, sizeof(*l->slots));
     l->scratch_bytes = (scratch + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     l->scratch = allocate(l->scratch_bytes, (size_t)l->n_threads);
+    l->mixing_bytes = (mixing + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    l->mixing = allocate(l->mixing_bytes, (size_t)l->n_threads);
     l->perm = l->shard.shuffle ? malloc((size_t)data->rows * sizeof(*l->perm)) : NULL;
-    if (l->slots == NULL || l->scratch == NULL || (l->shard.shuffle && l->perm == NULL) ||
-        !allocate_slots(l)) {
+    if (l->slots == NULL || l->scratch == NULL || l->mixing == NULL ||
+        (l->shard.shuffle && l->perm == NULL) || !allocate_slots(l)) {
         return ms_fail(err, MS_E_NOMEM,
                        "no memory for %d batches of %lld images of %lldx%lldx%lld; make batch_size "
                        "smaller",
@@ -371,6 +236,7 @@ static int allocate_all(struct loader *l, struct ms_err *err)
 
 static int start_thread(struct loader *l, struct ms_err *err)
 {
+    data_forget(l->cfg.source); /* what another loader expected */
     int rc = ms_thread_start(&l->thread, loader_main, l);
     if (rc != 0) {
         return ms_fail(err, MS_E_NOMEM, "the loader's thread cannot be started: %s", strerror(rc));
@@ -398,6 +264,11 @@ static int make(const struct loader_config *cfg, struct loader **ret, struct ms_
     memcpy(l->transforms, cfg->transforms != NULL ? cfg->transforms : l->transforms,
            (size_t)cfg->n_transforms * sizeof(l->transforms[0]));
     l->cfg.transforms = l->transforms;
+    l->n_single = cfg->n_transforms;
+    if (l->n_single > 0 && l->transforms[l->n_single - 1].kind == TRANSFORM_MIXUP) {
+        l->n_single--;
+        l->alpha = l->transforms[l->n_single].alpha;
+    }
     l->cfg.accumulate = cfg->accumulate > 0 && !cfg->evaluation ? cfg->accumulate : 1;
     if (cfg->evaluation) {
         l->cfg.epochs = 1;
@@ -456,6 +327,7 @@ static void end_thread(struct loader *loader)
         atomic_store(&loader->stop, 1);
         pthread_cond_broadcast(&loader->freed);
         pthread_mutex_unlock(&loader->lock);
+        data_interrupt(loader->cfg.source);
         pthread_join(loader->thread, NULL);
         loader->has_thread = 0;
     }
@@ -475,9 +347,12 @@ void loader_destroy(struct loader *loader)
     for (int i = 0; loader->slots != NULL && i < loader->n_slots; i++) {
         free(loader->slots[i].images);
         free(loader->slots[i].labels);
+        free(loader->slots[i].others);
+        free(loader->slots[i].shares);
     }
     free(loader->slots);
     free(loader->scratch);
+    free(loader->mixing);
     free(loader->perm);
     pthread_cond_destroy(&loader->freed);
     pthread_cond_destroy(&loader->filled);
@@ -528,6 +403,11 @@ void loader_release(struct loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
+void loader_interrupt(struct loader *loader)
+{
+    data_interrupt(loader->cfg.source);
+}
+
 void loader_abort(struct loader *loader)
 {
     pthread_mutex_lock(&loader->lock);
@@ -536,4 +416,5 @@ void loader_abort(struct loader *loader)
     pthread_cond_broadcast(&loader->filled);
     pthread_cond_broadcast(&loader->freed);
     pthread_mutex_unlock(&loader->lock);
+    data_interrupt(loader->cfg.source);
 }

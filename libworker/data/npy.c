@@ -4,6 +4,7 @@
 #include "proto/limits.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -319,10 +320,34 @@ int64_t npy_whole(const struct npy_head *head, const uint8_t *bytes, int64_t i)
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
+static float from_brain(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value = 0;
+    memcpy(&value, &wide, sizeof(value));
+    return value;
+}
+
+/* binary16: sign, 5 bits of exponent, 10 of fraction; each is a float, too. */
+static float from_half(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 0x1F;
+    const float fraction = (float)(bits & 0x3FF);
+    const float value = exponent == 0x1F ? (fraction == 0 ? INFINITY : NAN)
+                        : exponent == 0  ? ldexpf(fraction, -24)
+                                         : ldexpf(1024 + fraction, exponent - 25);
+    return bits >> 15 != 0 ? -value : value;
+}
+
 void npy_floats(const struct npy_head *head, const uint8_t *bytes, int64_t n, float *dst)
 {
     if (head->kind == NPY_FLOAT && head->item == 4) {
         memcpy(dst, bytes, (size_t)n * sizeof(*dst));
+    } else if (head->kind == NPY_FLOAT && head->item == 2) {
+        for (int64_t i = 0; i < n; i++) {
+            const uint16_t bits = (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
+            dst[i] = head->is_brain ? from_brain(bits) : from_half(bits);
+        }
     } else if (head->kind == NPY_FLOAT) {
         for (int64_t i = 0; i < n; i++) {
             double value = 0;

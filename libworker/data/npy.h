@@ -25,6 +25,7 @@ struct npy_head {
     int64_t dim[NPY_DIMS_MAX];
     int64_t count; /* elements */
     int64_t size;  /* bytes of the head: where the elements begin */
+    int is_brain; /* a float of 2 bytes: the upper half of one of 4; else IEEE's. In no .npy file */
 };
 
 /* How long the head is by its first NPY_PREFIX bytes; name is for errors. */

@@ -1,4 +1,5 @@
-/* numpy.c - data sets out of NumPy arrays: inputs and targets, row i of both is record i
+/* numpy.c - data sets out of NumPy arrays, or tensors: inputs and targets, row i of both is record
+ * i
  *
  * Inputs: (n, k) features, (n, h, w) or (n, c, h, w) or (n, h, w, c) images; bytes stay bytes where
  * they are images, everything else becomes floats when it is read. Targets: (n) whole numbers are
@@ -11,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct numpy {
     struct data_source base;
     struct numpy_place place;
     char *path;
     struct numpy_array inputs, targets;
+    int has_no_labels; /* targets are not open */
     int is_nhwc;
     int64_t values, record;   /* of an input: elements, bytes in the file */
     uint8_t *raw;             /* what was read last, as it stands in the file */
@@ -24,6 +27,18 @@ struct numpy {
     struct label_list labels; /* classes */
     float *wanted;            /* float targets that were read last */
 };
+
+/* What mends an array, in the words of who wrote it. */
+struct words {
+    const char *floats, *classes, *largest;
+};
+
+static const struct words *words_of(const struct numpy *set)
+{
+    static const struct words of_numpy = {"astype('float32')", "astype('int64')", "argmax(axis=1)"};
+    static const struct words of_torch = {"float()", "long()", "argmax(dim=1)"};
+    return set->place.tensors != NULL ? &of_torch : &of_numpy;
+}
 
 static void numpy_close(struct data_source *source)
 {
@@ -103,6 +118,9 @@ static int read_wanted(struct numpy *set, int64_t row, struct ms_err *err)
 
 static int32_t label_of(const struct numpy *set, int64_t row)
 {
+    if (set->has_no_labels) {
+        return set->base.info.classes > 0 ? 0 : -1;
+    }
     return set->labels.bytes != NULL ? label_list_get(&set->labels, row) : -1;
 }
 
@@ -111,7 +129,7 @@ static int numpy_read(struct data_source *source, int64_t row, struct data_recor
 {
     struct numpy *set = (struct numpy *)source;
     int rc = stored_read(set->inputs.bytes, set->raw, set->record, row * set->record, err);
-    if (rc == MS_OK && set->labels.bytes == NULL) {
+    if (rc == MS_OK && set->labels.bytes == NULL && !set->has_no_labels) {
         rc = read_wanted(set, row, err);
     }
     if (rc < 0) {
@@ -134,14 +152,20 @@ static int numpy_verify(struct data_source *source, struct ms_err *err)
 {
     struct numpy *set = (struct numpy *)source;
     const int rc = stored_verify(set->inputs.bytes, err);
-    return rc < 0 ? rc : stored_verify(set->targets.bytes, err);
+    return rc < 0 || set->has_no_labels ? rc : stored_verify(set->targets.bytes, err);
+}
+
+/* Float targets are read where they stand; labels are there already. */
+static int has_targets_open(const struct numpy *set)
+{
+    return set->labels.bytes == NULL && !set->has_no_labels;
 }
 
 static int64_t numpy_in_memory(const struct data_source *source)
 {
     const struct numpy *set = (const struct numpy *)source;
     return stored_in_memory(set->inputs.bytes) +
-           (set->labels.bytes == NULL ? stored_in_memory(set->targets.bytes) : 0);
+           (has_targets_open(set) ? stored_in_memory(set->targets.bytes) : 0);
 }
 
 /* ---- which data ---- */
@@ -234,7 +258,7 @@ static int find_pair(const struct numpy *set, const struct data_spec *spec, stru
         const char *missing = NULL;
         int rc = numpy_place_has(&set->place, ret->inputs, err);
         missing = rc == 0 ? ret->inputs : NULL;
-        if (rc > 0) {
+        if (rc > 0 && !set->has_no_labels) {
             rc = numpy_place_has(&set->place, ret->targets, err);
             missing = rc == 0 ? ret->targets : NULL;
         }
@@ -247,7 +271,9 @@ static int find_pair(const struct numpy *set, const struct data_spec *spec, stru
     }
     for (size_t i = 0; i < MS_ARRAY_SIZE(pairs[0]); i++) {
         int rc = numpy_place_has(&set->place, pairs[part][i].inputs, err);
-        rc = rc <= 0 ? rc : numpy_place_has(&set->place, pairs[part][i].targets, err);
+        rc = rc <= 0 || set->has_no_labels
+                 ? rc
+                 : numpy_place_has(&set->place, pairs[part][i].targets, err);
         if (rc != 0) {
             *ret = pairs[part][i];
             return rc < 0 ? rc : MS_OK;
@@ -261,12 +287,19 @@ static int find_pair(const struct numpy *set, const struct data_spec *spec, stru
                    pairs[part][1].targets, list[0] != '\0' ? list : "none");
 }
 
+static int open_place(enum data_kind kind, const char *path, struct numpy_place *ret,
+                      struct ms_err *err)
+{
+    return kind == DATA_SAFETENSORS ? numpy_place_open_tensors(path, ret, err)
+                                    : numpy_place_open(path, ret, err);
+}
+
 /* By the names of the first two pairs; what is named is one set. */
 int numpy_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
                 struct ms_err *err)
 {
     struct numpy_place place;
-    int rc = spec->inputs[0] == '\0' ? numpy_place_open(path, &place, err) : MS_OK;
+    int rc = spec->inputs[0] == '\0' ? open_place(spec->kind, path, &place, err) : MS_OK;
     if (rc < 0 || spec->inputs[0] != '\0') {
         return rc;
     }
@@ -319,8 +352,8 @@ static int measure_inputs(struct numpy *set, const struct data_spec *spec, struc
     if (head->kind != NPY_FLOAT && (head->kind != NPY_UNSIGNED || head->item != 1)) {
         return ms_fail(err, MS_E_INVALID,
                        "%.160s: inputs are bytes or floats, not %d-byte whole numbers; write "
-                       "x.astype('float32')",
-                       set->inputs.name, head->item);
+                       "x.%s",
+                       set->inputs.name, head->item, words_of(set)->floats);
     }
     if (head->n_dims == 4) {
         const int rc = find_layout(set, spec, err);
@@ -354,7 +387,7 @@ static int allocate(struct numpy *set, struct ms_err *err)
     set->made = is_same ? NULL : malloc(made);
     const size_t width = (size_t)info->target_width;
     if (width > 0) {
-        set->wanted = malloc(width * (sizeof(float) + (size_t)set->targets.head.item));
+        set->wanted = calloc(width, sizeof(float) + (size_t)set->targets.head.item);
     }
     return set->raw != NULL && (is_same || set->made != NULL) && (width == 0 || set->wanted != NULL)
                ? MS_OK
@@ -391,13 +424,16 @@ static int take_labels(void *arg, int64_t at, const void *bytes, int64_t size)
 }
 
 /* Classes: all of them are looked at here, and stay. */
-static int read_labels(struct numpy *set, int64_t classes, struct ms_err *err)
+static int read_labels(struct numpy *set, const struct data_spec *spec, struct ms_err *err)
 {
     enum { PIECE = 64 << 10 };
     uint8_t room[PIECE];
     struct data_info *info = &set->base.info;
+    const int64_t classes = spec->shape.classes;
     struct labels labels = {
-        .set = set, .range = {.name = set->targets.name, .classes = classes}, .err = err};
+        .set = set,
+        .range = {.name = set->targets.name, .classes = classes, .ignored = spec->ignored},
+        .err = err};
     int rc =
         label_list_make(&set->labels, info->rows, classes) == 0 ? MS_OK : fail_labels(set, err);
     rc = rc < 0 ? rc : stored_pass(set->targets.bytes, PIECE, room, take_labels, &labels, err);
@@ -406,8 +442,9 @@ static int read_labels(struct numpy *set, int64_t classes, struct ms_err *err)
     return rc;
 }
 
-static int measure_targets(struct numpy *set, int64_t classes, struct ms_err *err)
+static int measure_targets(struct numpy *set, const struct data_spec *spec, struct ms_err *err)
 {
+    const int64_t classes = spec->shape.classes;
     const struct npy_head *head = &set->targets.head;
     struct data_info *info = &set->base.info;
     const int64_t width = head->n_dims == 2 ? head->dim[1] : 1;
@@ -427,8 +464,8 @@ static int measure_targets(struct numpy *set, int64_t classes, struct ms_err *er
         if (classes > 0) {
             return ms_fail(err, MS_E_INVALID,
                            "%.160s has floats as targets, and the job wants classes; write "
-                           "y.astype('int64')",
-                           set->targets.name);
+                           "y.%s",
+                           set->targets.name, words_of(set)->classes);
         }
         info->target_width = width;
         return data_check_shape(set->targets.name, info, err);
@@ -436,21 +473,33 @@ static int measure_targets(struct numpy *set, int64_t classes, struct ms_err *er
     if (width > 1) {
         return ms_fail(err, MS_E_INVALID,
                        "%.160s has %lld whole numbers a row, a class is one; write "
-                       "y.argmax(axis=1), or y.astype('float32') for targets that are numbers",
-                       set->targets.name, (long long)width);
+                       "y.%s, or y.%s for targets that are numbers",
+                       set->targets.name, (long long)width, words_of(set)->largest,
+                       words_of(set)->floats);
     }
-    return read_labels(set, classes, err);
+    return read_labels(set, spec, err);
+}
+
+static int open_targets(struct numpy *set, const struct data_spec *spec, const char *name,
+                        struct ms_err *err)
+{
+    if (set->has_no_labels) {
+        set->base.info.classes = spec->shape.classes;
+        set->base.info.target_width = spec->shape.target_width;
+        return MS_OK;
+    }
+    int rc = numpy_array_open(&set->place, name, &set->targets, err);
+    return rc < 0 ? rc : measure_targets(set, spec, err);
 }
 
 static int open_arrays(struct numpy *set, const struct data_spec *spec, struct ms_err *err)
 {
     struct pair pair = {NULL, NULL};
-    int rc = numpy_place_open(set->path, &set->place, err);
+    int rc = open_place(spec->kind, set->path, &set->place, err);
     rc = rc < 0 ? rc : find_pair(set, spec, &pair, err);
     rc = rc < 0 ? rc : numpy_array_open(&set->place, pair.inputs, &set->inputs, err);
-    rc = rc < 0 ? rc : numpy_array_open(&set->place, pair.targets, &set->targets, err);
     rc = rc < 0 ? rc : measure_inputs(set, spec, err);
-    rc = rc < 0 ? rc : measure_targets(set, spec->shape.classes, err);
+    rc = rc < 0 ? rc : open_targets(set, spec, pair.targets, err);
     return rc < 0 ? rc : allocate(set, err);
 }
 
@@ -468,6 +517,7 @@ int numpy_open(const struct data_spec *spec, const char *path, struct data_sourc
                                      .identify = numpy_identify,
                                      .in_memory = numpy_in_memory,
                                      .close = numpy_close};
+    set->has_no_labels = spec->has_no_labels;
     set->place.archive = -1;
     set->inputs.fd = -1;
     set->targets.fd = -1;
@@ -477,9 +527,22 @@ int numpy_open(const struct data_spec *spec, const char *path, struct data_sourc
         return rc;
     }
     set->base.info.copied_bytes = stored_copied(set->inputs.bytes);
-    if (set->labels.bytes == NULL) { /* else they are there already */
+    if (has_targets_open(set)) {
         set->base.info.copied_bytes += stored_copied(set->targets.bytes);
     }
     *ret = &set->base;
     return MS_OK;
+}
+
+int tensors_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                 struct ms_err *err)
+{
+    char file[MS_PATH_MAX + 24];
+    struct stat st;
+    const int is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    snprintf(file, sizeof(file), "%s%s", path,
+             !is_folder                 ? ""
+             : spec->usage == DATA_TEST ? "/test" DATA_TENSORS_END
+                                        : "/train" DATA_TENSORS_END);
+    return numpy_open(spec, file, ret, err);
 }

@@ -1,7 +1,8 @@
-/* numpy_file.c - NumPy arrays by name, in a folder (NAME.npy) or in an archive (.npz) */
+/* numpy_file.c - arrays by name: in a folder (NAME.npy), an archive (.npz) or a file of tensors */
 #include "libworker/data/numpy_file.h"
 
 #include "libworker/data/path.h"
+#include "libworker/data/safetensors.h"
 #include "libworker/data/source.h"
 #include "libworker/data/zip.h"
 
@@ -44,8 +45,16 @@ int numpy_place_open(const char *path, struct numpy_place *ret, struct ms_err *e
     return rc;
 }
 
+int numpy_place_open_tensors(const char *path, struct numpy_place *ret, struct ms_err *err)
+{
+    *ret = (struct numpy_place){.path = path, .archive = -1};
+    return safetensors_open(path, &ret->tensors, err);
+}
+
 void numpy_place_close(struct numpy_place *place)
 {
+    safetensors_close(place->tensors);
+    place->tensors = NULL;
     if (place->archive >= 0) {
         close(place->archive);
         place->archive = -1;
@@ -66,6 +75,9 @@ static char *file_path(const struct numpy_place *place, const char *name)
 
 int numpy_place_has(const struct numpy_place *place, const char *name, struct ms_err *err)
 {
+    if (place->tensors != NULL) {
+        return safetensors_find(place->tensors, name) != NULL;
+    }
     if (place->archive >= 0) {
         char member[MEMBER_MAX];
         struct zip_member found;
@@ -104,6 +116,17 @@ void numpy_place_list(const struct numpy_place *place, char *buf, int size)
 {
     int used = 0;
     buf[0] = '\0';
+    for (size_t i = 0; place->tensors != NULL && used < size; i++) {
+        const struct safetensors_entry *entry = safetensors_at(place->tensors, i);
+        if (entry == NULL) {
+            break;
+        }
+        used += snprintf(buf + used, (size_t)(size - used), "%s%.60s", used > 0 ? ", " : "",
+                         entry->name);
+    }
+    if (place->tensors != NULL) {
+        return;
+    }
     if (place->archive >= 0) {
         zip_list(place->archive, place->path, buf, size);
         cut_ends(buf);
@@ -185,6 +208,71 @@ static int find_member(const struct numpy_place *place, const char *name, struct
     return rc;
 }
 
+/* ---- a tensor ---- */
+
+static const struct {
+    const char *name;
+    enum npy_kind kind;
+    int item, is_brain;
+} tensor_types[] = {
+    {"F32", NPY_FLOAT, 4, 0},    {"F16", NPY_FLOAT, 2, 0},    {"BF16", NPY_FLOAT, 2, 1},
+    {"F64", NPY_FLOAT, 8, 0},    {"U8", NPY_UNSIGNED, 1, 0},  {"BOOL", NPY_UNSIGNED, 1, 0},
+    {"U16", NPY_UNSIGNED, 2, 0}, {"U32", NPY_UNSIGNED, 4, 0}, {"U64", NPY_UNSIGNED, 8, 0},
+    {"I8", NPY_SIGNED, 1, 0},    {"I16", NPY_SIGNED, 2, 0},   {"I32", NPY_SIGNED, 4, 0},
+    {"I64", NPY_SIGNED, 8, 0},
+};
+
+/* Its sizes are within the file, or it would not have been opened. */
+static int make_head(const struct safetensors_entry *entry, const char *name, struct npy_head *ret,
+                     struct ms_err *err)
+{
+    size_t i = 0;
+    while (i < MS_ARRAY_SIZE(tensor_types) && strcmp(tensor_types[i].name, entry->dtype) != 0) {
+        i++;
+    }
+    if (i == MS_ARRAY_SIZE(tensor_types)) {
+        return ms_fail(err, MS_E_INVALID, "%.160s is %s, which is not read; write x.float()", name,
+                       entry->dtype);
+    }
+    if (entry->begin == entry->end) {
+        return ms_fail(err, MS_E_INVALID, "%.200s has no elements", name);
+    }
+    *ret = (struct npy_head){.kind = tensor_types[i].kind,
+                             .item = tensor_types[i].item,
+                             .is_brain = tensor_types[i].is_brain,
+                             .n_dims = entry->n_dims};
+    memcpy(ret->dim, entry->dim, sizeof(ret->dim));
+    ret->count = (int64_t)(entry->end - entry->begin) / ret->item;
+    return MS_OK;
+}
+_Static_assert((int)NPY_DIMS_MAX == (int)SAFETENSORS_DIMS_MAX,
+               "a tensor's dimensions are an array's");
+
+static int open_tensor(const struct numpy_place *place, const char *name, struct numpy_array *ret,
+                       struct ms_err *err)
+{
+    const struct safetensors_entry *entry = safetensors_find(place->tensors, name);
+    const size_t size = strlen(place->path) + strlen(name) + sizeof(": ");
+    ret->name = malloc(size);
+    if (ret->name == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "%.200s: no memory", place->path);
+    }
+    snprintf(ret->name, size, "%s: %s", place->path, name);
+    if (entry == NULL) {
+        return ms_fail(err, MS_E_NOT_FOUND, "%.200s is not there", ret->name);
+    }
+    int rc = make_head(entry, ret->name, &ret->head, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct stored_config cfg = {.path = ret->name, .size = (int64_t)(entry->end - entry->begin)};
+    cfg.skip = safetensors_place(place->tensors, entry, &cfg.fd);
+    ret->bytes = stored_create(&cfg);
+    return ret->bytes != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "%.200s: no memory", ret->name);
+}
+
+/* ---- a NumPy array ---- */
+
 /* The head of what is deflated comes from its front. */
 static int read_front(const struct whole *whole, const char *name, uint8_t *dst, int64_t size,
                       struct ms_err *err)
@@ -239,6 +327,9 @@ int numpy_array_open(const struct numpy_place *place, const char *name, struct n
 {
     struct whole whole;
     *ret = (struct numpy_array){.fd = -1};
+    if (place->tensors != NULL) {
+        return open_tensor(place, name, ret, err);
+    }
     int rc = place->archive >= 0 ? find_member(place, name, ret, &whole, err)
                                  : find_file(place, name, ret, &whole, err);
     rc = rc < 0 ? rc : read_head(&whole, ret, err);

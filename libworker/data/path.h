@@ -13,9 +13,16 @@
 #include <stddef.h>
 
 /* From now on jobs may name these variables (blanks between; a last * stands for anything) and read
- * below these folders (absolute; blanks or colons between). "any": no limit. For the whole process;
- * before the first job. MS_E_CONFIG says what is wrong with a list. */
-int data_path_restrict(const char *variables, const char *roots, struct ms_err *err);
+ * below these folders (absolute; blanks or colons between), and run programs below those of the
+ * third list. "any": no limit; programs "none": jobs run none. For the whole process; before the
+ * first job. MS_E_CONFIG says what is wrong with a list. */
+int data_path_restrict(const char *variables, const char *roots, const char *programs,
+                       struct ms_err *err);
+
+/* May jobs run it here? Links are followed; ret of size bytes is the path without them, by which it
+ * is run: who lists a folder answers for who writes to it. MS_E_REFUSED, MS_E_NOT_FOUND,
+ * MS_E_INVALID: it is no file that can be executed. */
+int data_program_check(const char *path, char *ret, size_t size, struct ms_err *err);
 
 /* Replaces every ${NAME} of path by the environment's value in dst of size bytes. MS_E_INVALID
  * names a variable that is unset or empty, or a result that does not fit; MS_E_REFUSED one that

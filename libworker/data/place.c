@@ -13,17 +13,52 @@ void data_parts_add(struct data_parts *parts, enum data_usage usage, const char 
     snprintf(parts->names + used, sizeof(parts->names) - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
+/* train and test with that ending. */
+static void find_files(const char *path, const char *ending, struct data_parts *ret)
+{
+    static const char *const stems[] = {[DATA_TRAIN] = "train", [DATA_TEST] = "test"};
+    for (int usage = DATA_TRAIN; usage <= DATA_TEST; usage++) {
+        char name[24];
+        char file[MS_PATH_MAX + 32];
+        struct stat st;
+        snprintf(name, sizeof(name), "%s%s", stems[usage], ending);
+        snprintf(file, sizeof(file), "%s/%s", path, name);
+        if (stat(file, &st) == 0) {
+            data_parts_add(ret, (enum data_usage)usage, name);
+            snprintf(usage == DATA_TEST ? ret->of_test : ret->of_train, sizeof(ret->of_test), "%s",
+                     name);
+        }
+    }
+}
+
 int data_parts_at(const struct data_spec *spec, const char *path, struct data_parts *ret,
                   struct ms_err *err)
 {
+    struct stat st;
     *ret = (struct data_parts){.usages = 0};
     switch (spec->kind) {
     case DATA_NUMPY:
         return numpy_parts(spec, path, ret, err);
+    case DATA_SAFETENSORS:
+        if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+            return numpy_parts(spec, path, ret, err);
+        }
+        find_files(path, DATA_TENSORS_END, ret);
+        return MS_OK;
     case DATA_IMAGE_FOLDER:
         return image_folder_parts(spec, path, ret, err);
     case DATA_CSV:
-        return csv_parts(spec, path, ret, err);
+        find_files(path, ".csv", ret);
+        return MS_OK;
+    case DATA_TEXT:
+        find_files(path, ".txt", ret);
+        return MS_OK;
+    case DATA_PROGRAM: /* it is told the usage, where it has to know */
+        if (!spec->has_split) {
+            data_parts_add(ret, DATA_TRAIN, "train");
+            data_parts_add(ret, DATA_TEST, "test");
+        }
+        return MS_OK;
     default:
         return MS_OK;
     }

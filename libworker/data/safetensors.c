@@ -382,6 +382,13 @@ const struct safetensors_entry *safetensors_find(const struct safetensors *file,
     return NULL;
 }
 
+int64_t safetensors_place(const struct safetensors *file, const struct safetensors_entry *entry,
+                          int *ret_fd)
+{
+    *ret_fd = file->fd;
+    return (int64_t)(file->data_start + entry->begin);
+}
+
 int safetensors_read(struct safetensors *file, const struct safetensors_entry *entry, float *dst,
                      size_t count, struct ms_err *err)
 {

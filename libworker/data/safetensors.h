@@ -36,6 +36,9 @@ const struct safetensors_entry *safetensors_at(const struct safetensors *file, s
 const struct safetensors_entry *safetensors_find(const struct safetensors *file, const char *name);
 /* A text of its metadata; NULL: it has none of that name. */
 const char *safetensors_meta(const struct safetensors *file, const char *key);
+/* Where its bytes stand, all of them within the file: the descriptor is borrowed. */
+int64_t safetensors_place(const struct safetensors *file, const struct safetensors_entry *entry,
+                          int *ret_fd);
 /* Reads an F32 tensor; count must be its elements. */
 int safetensors_read(struct safetensors *file, const struct safetensors_entry *entry, float *dst,
                      size_t count, struct ms_err *err);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum place { NOWHERE, FOLDER, FOLDER_OR_FILE };
+enum place { NOWHERE, FOLDER, FOLDER_OR_FILE, PROGRAM };
 
 /* What a record is where the kind alone tells; channels 0: its files do. */
 static const struct {
@@ -29,6 +29,10 @@ static const struct {
     [DATA_IMAGE_FOLDER] = {FOLDER, image_folder_open, {0, 0, 0, 0, 0}},
     [DATA_CIFAR100] = {FOLDER, cifar100_open, {3, 32, 32, 100, 0}},
     [DATA_CSV] = {FOLDER_OR_FILE, csv_open, {0, 0, 0, 0, 0}},
+    [DATA_PROGRAM] = {PROGRAM, program_open, {0, 0, 0, 0, 0}},
+    [DATA_TEXT] = {FOLDER_OR_FILE, text_open, {0, 0, 0, 0, 0}},
+    [DATA_SAFETENSORS] = {FOLDER_OR_FILE, tensors_open, {0, 0, 0, 0, 0}},
+    [DATA_CALLBACK] = {NOWHERE, callback_open, {0, 0, 0, 0, 0}},
 };
 
 int data_kind_is_own(enum data_kind kind)
@@ -38,7 +42,11 @@ int data_kind_is_own(enum data_kind kind)
 
 struct data_shape data_shape_of(const struct data_spec *spec)
 {
-    return data_kind_is_own(spec->kind) ? spec->shape : kinds[spec->kind].shape;
+    struct data_shape shape = data_kind_is_own(spec->kind) ? spec->shape : kinds[spec->kind].shape;
+    if (spec->kind == DATA_CIFAR100 && spec->labels == DATA_COARSE) {
+        shape.classes = CIFAR100_COARSE;
+    }
+    return shape;
 }
 
 static int check_place(const char *path, enum place place, struct ms_err *err)
@@ -123,6 +131,7 @@ static int check_expected(const struct data_spec *spec, const char *path,
 static int check_unparted(const struct data_spec *spec, const char *path, struct ms_err *err)
 {
     struct data_parts parts;
+    const int has_arrays = spec->kind == DATA_NUMPY || spec->kind == DATA_SAFETENSORS;
     const int rc = data_parts_at(spec, path, &parts, err);
     return rc < 0 || (parts.usages & 1U << DATA_TEST) == 0
                ? rc
@@ -130,17 +139,18 @@ static int check_unparted(const struct data_spec *spec, const char *path, struct
                          "data set %.120s has parts of its own (%.100s), and dataset.split makes "
                          "parts of what has none; leave the key out, or name one of them (%s)",
                          path, parts.names,
-                         spec->kind == DATA_NUMPY ? "dataset.inputs and targets" : "dataset.path");
+                         parts.of_test[0] == '\0' && has_arrays ? "dataset.inputs and targets"
+                                                                : "dataset.path");
 }
 
-/* Where it is split, the file of both parts is that of the training. */
+/* Where it is split, the file of both parts is that of the training; a program has all records. */
 static int open_kind(const struct data_spec *spec, const char *path, struct data_source **ret,
                      struct ms_err *err)
 {
     struct data_source *whole = NULL;
     const int is_split = spec->has_split && data_kind_is_own(spec->kind);
     struct data_spec of = *spec;
-    of.usage = is_split ? DATA_TRAIN : spec->usage;
+    of.usage = !is_split ? spec->usage : spec->kind == DATA_PROGRAM ? DATA_ALL : DATA_TRAIN;
     int rc = is_split ? check_unparted(spec, path, err) : MS_OK;
     rc = rc < 0 ? rc : kinds[spec->kind].open(&of, path, is_split ? &whole : ret, err);
     return rc == MS_OK && is_split ? split_open(spec, path, whole, ret, err) : rc;
@@ -156,7 +166,7 @@ int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_
     }
     if (kinds[spec->kind].place != NOWHERE) {
         rc = data_path_expand(spec->path, path, sizeof(path), err);
-        if (rc == MS_OK) {
+        if (rc == MS_OK && kinds[spec->kind].place != PROGRAM) { /* which judges it by itself */
             rc = check_place(path, kinds[spec->kind].place, err);
         }
     }
@@ -194,6 +204,38 @@ int data_read(struct data_source *source, int64_t row, struct data_record *ret, 
                        (long long)source->info.rows);
     }
     return source->read(source, row, ret, err);
+}
+
+int data_expect(struct data_source *source, int64_t row, uint64_t epoch, uint64_t seed,
+                struct ms_err *err)
+{
+    return source->expect != NULL ? source->expect(source, row, epoch, seed, err) : MS_OK;
+}
+
+void data_forget(struct data_source *source)
+{
+    if (source->forget != NULL) {
+        source->forget(source);
+    }
+}
+
+void data_interrupt(struct data_source *source)
+{
+    if (source->interrupt != NULL) {
+        source->interrupt(source);
+    }
+}
+
+int data_hear(struct data_source *source, char *buf, size_t size)
+{
+    return source->hear != NULL ? source->hear(source, buf, size) : 0;
+}
+
+void data_finish(struct data_source *source)
+{
+    if (source->finish != NULL) {
+        source->finish(source);
+    }
 }
 
 void data_name_record(const struct data_source *source, int64_t row, char *buf, size_t size)

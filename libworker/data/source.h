@@ -12,6 +12,13 @@ struct data_source { /* the first member of each kind's own struct */
     int (*verify)(struct data_source *source, struct ms_err *err); /* NULL: nothing tells */
     /* What tells its records from others; NULL: some of them, where any can be had at once. */
     int (*identify)(struct data_source *source, struct sum *sum, struct ms_err *err);
+    /* As data_expect and its like; NULL: they do nothing. */
+    int (*expect)(struct data_source *source, int64_t row, uint64_t epoch, uint64_t seed,
+                  struct ms_err *err);
+    void (*forget)(struct data_source *source);
+    void (*interrupt)(struct data_source *source);
+    int (*hear)(struct data_source *source, char *buf, size_t size);
+    void (*finish)(struct data_source *source);
     /* is_decoded: one that reads beside others. */
     int (*reader_create)(struct data_source *source, struct data_reader **ret, struct ms_err *err);
     /* Which file, and where in it, for errors about what a record holds; NULL: its number. */
@@ -43,10 +50,21 @@ int shapes_open(const struct data_spec *spec, const char *path, struct data_sour
 int numpy_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                struct ms_err *err);
 
+/* A file of tensors, or of a folder that of the part. */
+#define DATA_TENSORS_END ".safetensors"
+int tensors_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                 struct ms_err *err);
+
 int image_folder_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                       struct ms_err *err);
 int csv_open(const struct data_spec *spec, const char *path, struct data_source **ret,
              struct ms_err *err);
+int program_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                 struct ms_err *err);
+int callback_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                  struct ms_err *err);
+int text_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+              struct ms_err *err);
 
 /* Of kinds that may have parts of their own: which, as data_find_parts, of path, which
  * is expanded. */
@@ -54,8 +72,6 @@ int numpy_parts(const struct data_spec *spec, const char *path, struct data_part
                 struct ms_err *err);
 int image_folder_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
                        struct ms_err *err);
-int csv_parts(const struct data_spec *spec, const char *path, struct data_parts *ret,
-              struct ms_err *err);
 /* For them: one more part that is there. */
 void data_parts_add(struct data_parts *parts, enum data_usage usage, const char *name);
 
@@ -69,6 +85,9 @@ int split_open(const struct data_spec *spec, const char *path, struct data_sourc
 
 /* What a user's files may hold: sides, channels and targets within the limits. name: the file. */
 int data_check_shape(const char *name, const struct data_info *info, struct ms_err *err);
+
+/* plain.c: is it packed, a workbook, or UTF-16? MS_E_INVALID says how to make text of it. */
+int data_check_plain(int fd, const char *path, struct ms_err *err);
 
 /* ---- identity.c: for kinds that have an `identify` ---- */
 
@@ -84,7 +103,8 @@ void identity_add_record(const struct data_info *info, const struct data_record 
 enum {
     CIFAR_SIDE = 32,
     CIFAR_PIXELS = 3 * CIFAR_SIDE * CIFAR_SIDE,
-    CIFAR_RECORD = 1 + CIFAR_PIXELS
+    CIFAR_RECORD = 1 + CIFAR_PIXELS,
+    CIFAR100_COARSE = 20 /* classes */
 };
 void shapes_draw(uint64_t seed, int is_test, int64_t row, uint8_t record[CIFAR_RECORD]);
 const char *shapes_class_name(int label); /* NULL past the last */

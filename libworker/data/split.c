@@ -36,6 +36,33 @@ static void split_name(const struct data_source *source, int64_t row, char *buf,
     data_name_record(split->whole, split->rows[row], buf, size);
 }
 
+static int split_expect(struct data_source *source, int64_t row, uint64_t epoch, uint64_t seed,
+                        struct ms_err *err)
+{
+    struct split *split = (struct split *)source;
+    return data_expect(split->whole, split->rows[row], epoch, seed, err);
+}
+
+static void split_forget(struct data_source *source)
+{
+    data_forget(((struct split *)source)->whole);
+}
+
+static void split_interrupt(struct data_source *source)
+{
+    data_interrupt(((struct split *)source)->whole);
+}
+
+static int split_hear(struct data_source *source, char *buf, size_t size)
+{
+    return data_hear(((struct split *)source)->whole, buf, size);
+}
+
+static void split_finish(struct data_source *source)
+{
+    data_finish(((struct split *)source)->whole);
+}
+
 static int split_verify(struct data_source *source, struct ms_err *err)
 {
     return data_verify(((struct split *)source)->whole, err);
@@ -156,6 +183,11 @@ int split_open(const struct data_spec *spec, const char *path, struct data_sourc
     split->base = (struct data_source){.info = whole->info,
                                        .read = split_read,
                                        .name = split_name,
+                                       .expect = split_expect,
+                                       .forget = split_forget,
+                                       .interrupt = split_interrupt,
+                                       .hear = split_hear,
+                                       .finish = split_finish,
                                        .verify = split_verify,
                                        .identify = split_identify,
                                        .reader_create = split_reader_create,

@@ -5,9 +5,17 @@
 
 #include <stdlib.h>
 
+int data_is_ignored(const struct data_ignored *ignored, int64_t label)
+{
+    return ignored->is_there && label == ignored->label;
+}
+
 int targets_check_label(struct targets_range *range, int64_t row, int64_t label, struct ms_err *err)
 {
     const int64_t most = range->classes > 0 ? range->classes : MS_CLASSES_MAX;
+    if (data_is_ignored(&range->ignored, label)) {
+        return MS_OK;
+    }
     if (label < 0 || label >= most) {
         return ms_fail(
             err, MS_E_INVALID, "%.160s: row %lld has label %lld; %s classes are 0 to %lld",
@@ -27,12 +35,12 @@ int64_t targets_classes(const struct targets_range *range)
 
 static int item_of(int64_t largest)
 {
-    return largest <= UINT8_MAX ? 1 : largest <= UINT16_MAX ? 2 : 4;
+    return largest < 0 ? 4 : largest <= UINT8_MAX ? 1 : largest <= UINT16_MAX ? 2 : 4;
 }
 
 int label_list_make(struct label_list *ret, int64_t rows, int64_t classes)
 {
-    *ret = (struct label_list){.rows = rows, .item = item_of(classes - 1)};
+    *ret = (struct label_list){.rows = rows, .item = item_of(classes > 0 ? classes - 1 : 0)};
     ret->bytes = malloc((size_t)label_list_bytes(ret));
     return ret->bytes != NULL ? 0 : -1;
 }

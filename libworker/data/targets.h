@@ -2,6 +2,7 @@
 #ifndef DATA_TARGETS_H
 #define DATA_TARGETS_H
 
+#include "libworker/data/data.h"
 #include "proto/err.h"
 
 #include <stdint.h>
@@ -10,12 +11,14 @@ struct targets_range {
     const char *name; /* of the file, for errors; borrowed */
     int64_t classes;  /* that the job has; 0: any number of them */
     int64_t largest;  /* label so far */
+    struct data_ignored ignored;
 };
 
-/* MS_E_INVALID names file and row of a label that is none: below 0, or not below classes. */
+/* MS_E_INVALID names file and row of a label that is none: below 0, or not below classes, and not
+ * ignored. */
 int targets_check_label(struct targets_range *range, int64_t row, int64_t label,
                         struct ms_err *err);
-/* What the job has, or one more than the largest label. */
+/* What the job has, or one more than the largest label that counts. */
 int64_t targets_classes(const struct targets_range *range);
 
 /* ---- labels of many rows, in as few bytes each as the largest one needs ---- */

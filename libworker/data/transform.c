@@ -1,4 +1,4 @@
-/* transform.c - what happens to one image: crop, flip, resize, rescale, normalize
+/* transform.c - what happens to one image: crop, flip, resize, rescale, normalize, colours
  *
  * Geometry is MindSpore's (docs/design.md, "data"), with two differences on purpose: random numbers
  * are a function of (seed, epoch, record), and a resize does not round to bytes in between. Pixels
@@ -7,7 +7,9 @@
 #include "libworker/data/image.h"
 
 #include "libworker/data/data.h"
+#include "libworker/data/mixup.h"
 #include "libworker/data/transform_box.h"
+#include "libworker/data/transform_colour.h"
 #include "proto/rng.h"
 
 #include <string.h>
@@ -81,12 +83,38 @@ static int check_boxes(const struct transform *t, struct ms_err *err)
 int transform_is_random(const struct transform *t)
 {
     return t->kind == TRANSFORM_RANDOM_CROP || t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP ||
-           t->kind == TRANSFORM_RANDOM_RESIZED_CROP || t->kind == TRANSFORM_RANDOM_ERASING;
+           t->kind == TRANSFORM_RANDOM_RESIZED_CROP || t->kind == TRANSFORM_RANDOM_ERASING ||
+           t->kind == TRANSFORM_COLOUR_JITTER || t->kind == TRANSFORM_MIXUP;
 }
 
-static int check_one(const struct transform *t, int64_t channels, int64_t *height, int64_t *width,
+static const char *colour_name(const struct transform *t)
+{
+    return t->kind == TRANSFORM_TO_GREY ? "to_grey" : "colour_jitter";
+}
+
+static int has_colours(const struct transform *t)
+{
+    return t->kind == TRANSFORM_TO_GREY || t->kind == TRANSFORM_COLOUR_JITTER;
+}
+
+static int check_colours(const struct transform *t, int64_t channels, struct ms_err *err)
+{
+    if (channels != 1 && channels != 3) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%s: images have %lld channels; it is for 3 (red, green, blue) or 1",
+                       colour_name(t), (long long)channels);
+    }
+    if (t->kind == TRANSFORM_TO_GREY && t->channels != 1 && t->channels != 3) {
+        return ms_fail(err, MS_E_INVALID, "to_grey.channels: %lld; give 1 or 3",
+                       (long long)t->channels);
+    }
+    return MS_OK;
+}
+
+static int check_one(const struct transform *t, int64_t *channels, int64_t *height, int64_t *width,
                      struct ms_err *err)
 {
+    int rc = MS_OK;
     switch (t->kind) {
     case TRANSFORM_RANDOM_CROP:
         return check_crop(t, height, width, err);
@@ -100,32 +128,68 @@ static int check_one(const struct transform *t, int64_t channels, int64_t *heigh
         *width = t->width;
         return t->kind == TRANSFORM_RESIZE ? MS_OK : check_boxes(t, err);
     case TRANSFORM_NORMALIZE:
-        if (t->n_channels != channels) {
+        if (t->n_channels != *channels) {
             return ms_fail(
                 err, MS_E_INVALID,
                 "normalize: mean and std have %d numbers, the images have %lld channels; "
                 "give one a channel",
-                t->n_channels, (long long)channels);
+                t->n_channels, (long long)*channels);
         }
         return MS_OK;
+    case TRANSFORM_COLOUR_JITTER:
+        return check_colours(t, *channels, err);
+    case TRANSFORM_TO_GREY:
+        rc = check_colours(t, *channels, err);
+        *channels = t->channels;
+        return rc;
+    case TRANSFORM_MIXUP:
+        return t->alpha > 0 && t->alpha <= MIXUP_ALPHA_MAX
+                   ? MS_OK
+                   : ms_fail(err, MS_E_INVALID, "mixup.alpha: %g; give more than 0, at most %d",
+                             t->alpha, MIXUP_ALPHA_MAX);
     default:
         return MS_OK;
     }
 }
 
-int transform_check(const struct transform *list, int n, int64_t channels, int64_t *height,
+static int is_affine(const struct transform *t)
+{
+    return t->kind == TRANSFORM_RESCALE || t->kind == TRANSFORM_NORMALIZE;
+}
+
+/* What is black, white and grey is known of values from 0 to 255, and what is mixed is ready. */
+static int check_place(const struct transform *list, int i, struct ms_err *err)
+{
+    if (i > 0 && list[i - 1].kind == TRANSFORM_MIXUP) {
+        return ms_fail(err, MS_E_INVALID,
+                       "mixup: samples are mixed when they are ready; put it last");
+    }
+    for (int k = 0; has_colours(&list[i]) && k < i; k++) {
+        if (is_affine(&list[k])) {
+            return ms_fail(err, MS_E_INVALID,
+                           "%s stands behind %s: it is for values from 0 to 255; put it before",
+                           colour_name(&list[i]),
+                           list[k].kind == TRANSFORM_RESCALE ? "rescale" : "normalize");
+        }
+    }
+    return MS_OK;
+}
+
+int transform_check(const struct transform *list, int n, int64_t *channels, int64_t *height,
                     int64_t *width, struct ms_err *err)
 {
+    int64_t c = *channels;
     int64_t h = *height;
     int64_t w = *width;
-    if (n > 0 && channels > MS_IMAGE_CHANNEL_MAX) {
+    if (n > 0 && c > MS_IMAGE_CHANNEL_MAX) {
         return ms_fail(err, MS_E_INVALID,
                        "transforms: records have %lld channels, images have at most %d; leave them "
                        "out",
-                       (long long)channels, MS_IMAGE_CHANNEL_MAX);
+                       (long long)c, MS_IMAGE_CHANNEL_MAX);
     }
     for (int i = 0; i < n; i++) {
-        int rc = check_one(&list[i], channels, &h, &w, err);
+        int rc = check_place(list, i, err);
+        rc = rc < 0 ? rc : check_one(&list[i], &c, &h, &w, err);
         if (rc < 0) {
             return rc;
         }
@@ -135,6 +199,7 @@ int transform_check(const struct transform *list, int n, int64_t channels, int64
                            (long long)h, (long long)w, MS_IMAGE_SIDE_MAX);
         }
     }
+    *channels = c;
     *height = h;
     *width = w;
     return MS_OK;
@@ -147,9 +212,10 @@ struct affine {
     double a[MS_IMAGE_CHANNEL_MAX], b[MS_IMAGE_CHANNEL_MAX];
 };
 
-static int is_affine(const struct transform *t)
+/* Changes values where they are. */
+static int is_in_place(const struct transform *t)
 {
-    return t->kind == TRANSFORM_RESCALE || t->kind == TRANSFORM_NORMALIZE;
+    return is_affine(t) || t->kind == TRANSFORM_COLOUR_JITTER;
 }
 
 /* The run of affine transforms that begins at list[i]; returns how many there are. */
@@ -243,6 +309,11 @@ static void move_pixels(const struct transform *t, struct draws *draws, float *a
         image->values = dst;
         return;
     }
+    if (t->kind == TRANSFORM_TO_GREY) {
+        colour_grey(image->values, image->channels, image->height * image->width, t->channels, dst);
+        *image = (struct image){image->dtype, dst, t->channels, image->height, image->width};
+        return;
+    }
     if (t->kind == TRANSFORM_RANDOM_CROP) { /* x before y, as MindSpore draws them */
         int64_t spare_w = image->width + t->pad_left + t->pad_right - t->width;
         int64_t spare_h = image->height + t->pad_top + t->pad_bottom - t->height;
@@ -278,7 +349,7 @@ static struct room room_measure(const struct transform *list, int n, int64_t cha
     int64_t across = 0;
     for (int i = 0; i < n; i++) {
         int64_t before = height;
-        (void)check_one(&list[i], channels, &height, &width, NULL);
+        (void)check_one(&list[i], &channels, &height, &width, NULL);
         image = channels * height * width > image ? channels * height * width : image;
         across = before * width > across ? before * width : across;
     }
@@ -297,8 +368,9 @@ static int move_bytes(const struct transform *list, int n, struct draws *draws, 
                       uint8_t *const buffer[2])
 {
     int i = 0;
-    for (; i < n && !is_affine(&list[i]); i++) {
-        if ((list[i].kind == TRANSFORM_RESIZE && list[i].interpolation != INTERPOLATION_NEAREST) ||
+    for (; i < n && !is_in_place(&list[i]); i++) {
+        if (list[i].kind == TRANSFORM_TO_GREY ||
+            (list[i].kind == TRANSFORM_RESIZE && list[i].interpolation != INTERPOLATION_NEAREST) ||
             list[i].kind == TRANSFORM_RANDOM_RESIZED_CROP) {
             break;
         }
@@ -307,12 +379,23 @@ static int move_bytes(const struct transform *list, int n, struct draws *draws, 
     return i;
 }
 
+/* Of more channels than transforms compute with none does. */
+static void bytes_to_floats(const struct image *image, float *dst)
+{
+    const uint8_t *bytes = image->values;
+    for (size_t i = 0; i < image_bytes(image); i++) {
+        dst[i] = bytes[i];
+    }
+}
+
 /* *image as floats in dst. Bytes take the affine transforms that begin at list[i] with them;
  * returns how many those are. */
 static int make_floats(const struct transform *list, int n, int i, struct image *image, float *dst)
 {
     int taken = 0;
-    if (image->dtype == MS_U8) {
+    if (image->dtype == MS_U8 && image->channels > MS_IMAGE_CHANNEL_MAX) {
+        bytes_to_floats(image, dst);
+    } else if (image->dtype == MS_U8) {
         struct affine affine;
         taken = affine_collect(list, n, i, image->channels, &affine);
         affine_from_bytes(&affine, image->values, image->channels, image->height * image->width,
@@ -338,7 +421,7 @@ void transform_apply(const struct transform *list, int n, const struct image *sr
     struct image now = *src;
     int last_move = -1;
     for (int i = 0; i < n; i++) {
-        last_move = is_affine(&list[i]) ? last_move : i;
+        last_move = is_in_place(&list[i]) ? last_move : i;
     }
 
     int i = now.dtype == MS_U8 ? move_bytes(list, n, &draws, &now, bytes) : 0;
@@ -349,6 +432,10 @@ void transform_apply(const struct transform *list, int n, const struct image *sr
         if (is_affine(&list[i])) {
             i += affine_collect(list, n, i, now.channels, &affine) - 1;
             affine_apply(&affine, values, now.channels, now.height * now.width);
+            continue;
+        }
+        if (list[i].kind == TRANSFORM_COLOUR_JITTER) {
+            colour_jitter(&list[i], &draws, values, now.channels, now.height * now.width);
             continue;
         }
         int absorbed = 0;

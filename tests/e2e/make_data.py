@@ -1,9 +1,9 @@
 """make_data.py SOURCE TARGET [ROWS] - the records of a folder in CIFAR-10's binary layout, as a user would have them
 
 Below TARGET, with the same records in the same order (by class, as a folder of images has them): sorted/ (binary
-layout), arrays/ (x_train.npy ...), stored.npz, packed.npz (channels last), png/train/CLASS/00000.png ... ROWS: of each
-part only the first ones. By zlib, struct and zipfile alone: what is read is not made by what reads."""
-import glob, os, struct, sys, zipfile, zlib
+layout), arrays/ (x_train.npy ...), tensors/ (train.safetensors ...), stored.npz, packed.npz (channels last),
+png/train/CLASS/00000.png ... ROWS: of each part only the first ones. By zlib, struct and zipfile alone: what is read is not made by what reads."""
+import glob, json, os, struct, sys, zipfile, zlib
 
 RECORD, SIDE = 3073, 32
 PLANE = SIDE * SIDE
@@ -46,6 +46,15 @@ def write(path, data):
         file.write(data)
 
 
+def tensors(path, members):  # name: dtype, shape, bytes
+    head, data = {}, b""
+    for name, (dtype, shape, values) in members.items():
+        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    text = json.dumps(head).encode()
+    write(path, struct.pack("<Q", len(text)) + text + data)
+
+
 def archive(path, method, members):
     with zipfile.ZipFile(path, "w", method) as file:
         for name, data in members.items():
@@ -67,6 +76,9 @@ def main(source, target, limit=None):
         stored[f"x_{suffix}.npy"], stored[f"y_{suffix}.npy"] = x, y
         packed[f"{suffix}_images.npy"] = npy("|u1", (n, SIDE, SIDE, 3), b"".join(map(last, rows)))
         packed[f"{suffix}_labels.npy"] = npy("|u1", (n, 1), bytes(row[0] for row in rows))
+        tensors(f"{target}/tensors/{suffix}.safetensors",
+                {"images": ("U8", [n, 3, SIDE, SIDE], b"".join(row[1:] for row in rows)),
+                 "labels": ("I64", [n], b"".join(struct.pack("<q", row[0]) for row in rows))})
         for i, row in enumerate(rows):
             write(f"{target}/png/{suffix}/{classes[row[0]]}/{i:05}.png", png(row))
     archive(f"{target}/stored.npz", zipfile.ZIP_STORED, stored)

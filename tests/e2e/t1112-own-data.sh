@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# t1112-own-data.sh - the same records as NumPy arrays, packed and not, and as PNG images in folders: the bits of the binary
+# t1112-own-data.sh - the same records as NumPy arrays, packed and not, as tensors, and as PNG images in folders: the bits of the binary
 # reader; features with numbers as targets; tables of text; what is wrong is named
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
@@ -24,6 +24,7 @@ ok "the binary reader" run binary -n 2 "$T/binary.yaml"
 ok "arrays in a folder have its bits" both arrays numpy arrays
 ok "so do those of an archive" both stored numpy stored.npz
 ok "and of a packed one, channels last" both packed numpy packed.npz
+ok "and tensors of a folder" both tensors safetensors tensors
 ok "and images in folders" both images image_folder png
 
 # ---- a job without the data at hand says what they are
@@ -51,7 +52,7 @@ printf '%s\n' 'network: [flatten: {}, dense: {out: 2}]' "dataset: {kind: numpy, 
 ok "features and two numbers a row" run numbers "$T/numbers.yaml"
 last_loss() { tail -n 2 "$T/numbers/metrics.jsonl" | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["loss"])'; }
 ok "are learned" python3 -c "import sys; sys.exit(not $(last_loss) < 1e-4)"
-ok "not with classes" says "wants classes" "$MSCTL" run --run-dir "$T/bad4" --set loss=softmax_cross_entropy "$T/numbers.yaml"
+ok "are no shares of classes" says "is no probability, and the loss wants 0 to 1" "$MSCTL" run --run-dir "$T/bad4" --set loss=softmax_cross_entropy "$T/numbers.yaml"
 
 ok "no probabilities" says "/y.npy: row " "$MSCTL" run --run-dir "$T/bad12" --set loss=binary_cross_entropy "$T/numbers.yaml"
 ok "and what is given twice and differs" says "has 2 numbers a row as targets, and the job says 1 (dataset.target_width)" \

@@ -1,5 +1,5 @@
 /* fuzz_source.h - a file of foreign bytes opened as data: what is told of it is so, and records can
- * be read or say why not; for fuzz_csv and fuzz_numpy */
+ * be read or say why not; for fuzz_csv, fuzz_numpy, fuzz_tensors and fuzz_text */
 #ifndef TESTS_FUZZ_SOURCE_H
 #define TESTS_FUZZ_SOURCE_H
 
@@ -11,6 +11,12 @@
 #include <unistd.h>
 
 enum { FUZZ_INPUT_MAX = 1 << 16, FUZZ_RECORDS_READ_MAX = 16 };
+
+/* Of a record. */
+static inline int64_t fuzz_n_labels(const struct data_info *info)
+{
+    return info->tokens > 0 ? info->tokens : 1;
+}
 
 static inline void fuzz_check_source(struct data_source *source)
 {
@@ -25,8 +31,10 @@ static inline void fuzz_check_source(struct data_source *source)
         struct data_record record;
         rc = data_read(source, i % 2 == 0 ? i : info->rows - i, &record, &err);
         FUZZ_CHECK(rc == MS_OK || err.text[0] != '\0');
-        FUZZ_CHECK(rc < 0 || info->classes == 0 ||
-                   (record.label >= 0 && record.label < info->classes));
+        for (int64_t k = 0; rc == MS_OK && info->classes > 0 && k < fuzz_n_labels(info); k++) {
+            const int32_t label = info->tokens > 0 ? record.labels[k] : record.label;
+            FUZZ_CHECK(label >= 0 && label < info->classes);
+        }
         if (rc < 0) {
             break;
         }

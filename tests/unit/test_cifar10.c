@@ -217,7 +217,7 @@ static int open_100(const char *path, enum data_usage usage, struct data_source 
 }
 
 /* A record: the coarse label, the fine one, 3,072 pixels. */
-START_TEST(cifar100_has_the_fine_labels)
+START_TEST(cifar100_has_fine_and_coarse_labels)
 {
     enum { RECORD = 3074 };
     const char *dir = test_dir_make();
@@ -251,6 +251,20 @@ START_TEST(cifar100_has_the_fine_labels)
     ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
                 "label 100, CIFAR-100 has 0 to 99");
     data_close(source);
+    bytes[0] = 20;
+    bytes[RECORD] = 7;
+    file_write(dir, "test.bin", bytes, sizeof(bytes));
+    struct data_spec coarse = {.kind = DATA_CIFAR100, .usage = DATA_TEST, .labels = DATA_COARSE};
+    snprintf(coarse.path, sizeof(coarse.path), "%s", dir);
+    ck_ms_ok(data_open(&coarse, &source, err));
+    ck_assert_int_eq(data_get_info(source)->classes, 20);
+    ck_assert_int_eq(data_shape_of(&coarse).classes, 20);
+    ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
+                "label 20, CIFAR-100 has 0 to 19");
+    ck_ms_ok(data_read(source, 1, &record, err));
+    ck_assert_int_eq(record.label, 7);
+    ck_assert_uint_eq(((const uint8_t *)record.values)[0], 11);
+    data_close(source);
     file_write(dir, "test.bin", bytes, RECORD - 1);
     ck_ms_fails(open_100(dir, DATA_TEST, &source, err), MS_E_INVALID, "records of 3074");
     test_dir_remove(dir);
@@ -270,7 +284,7 @@ int main(void)
     tcase_add_test(tc, a_file_that_shrinks_while_open_is_named);
     tcase_add_test(tc, a_folder_without_the_files_gets_the_way_out);
     tcase_add_test(tc, a_folder_named_like_a_batch_is_refused);
-    tcase_add_test(tc, cifar100_has_the_fine_labels);
+    tcase_add_test(tc, cifar100_has_fine_and_coarse_labels);
     tcase_add_test(tc, the_real_data_have_their_published_labels);
     suite_add_tcase(suite, tc);
     return test_run(suite);

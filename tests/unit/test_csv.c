@@ -125,6 +125,20 @@ START_TEST(whole_numbers_are_classes_unless_they_are_said_to_be_numbers)
 }
 END_TEST
 
+START_TEST(an_ignored_label_is_none_of_the_classes)
+{
+    struct data_spec spec = spec_with("1,0\n2,-1\n3,1");
+    struct data_record record;
+    spec.has_header = 0;
+    spec.ignored = (struct data_ignored){.is_there = 1, .label = -1};
+    struct data_source *source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->classes, 2);
+    ck_ms_ok(data_read(source, 1, &record, err));
+    ck_assert_int_eq(record.label, -1);
+    data_close(source);
+}
+END_TEST
+
 START_TEST(words_are_classes_in_their_order)
 {
     struct data_spec spec =
@@ -352,6 +366,60 @@ START_TEST(what_the_job_says_of_targets_may_be_more_than_the_rows_have)
 }
 END_TEST
 
+/* Of what is predicted: the target's column is not there, or is left out by its name. */
+START_TEST(without_labels_a_number_is_no_feature)
+{
+    static const struct {
+        const char *text, *target;
+    } tables[] = {
+        {"a,b\n1,2\n3,4\n", "-1"},         {"a,b\n1,2\n3,4\n", "1"},
+        {"a,b,kind\n1,2,x\n3,4,\n", "-1"}, {"a,kind,b\n1,x,2\n3,,4\n", "1"},
+        {"a,b,kind\n1,2,x\n3,4,\n", ""},   {"a,b\n1,2\n3,4\n", ""},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(tables); i++) {
+        struct data_spec spec = spec_with(tables[i].text);
+        struct data_record record;
+        spec.has_no_labels = 1;
+        spec.shape = (struct data_shape){2, 1, 1, 2, 0};
+        snprintf(spec.target, sizeof(spec.target), "%s", tables[i].target);
+        struct data_source *source = opened(&spec);
+        ck_ms_ok(data_read(source, 1, &record, err));
+        ck_assert_float_eq(((const float *)record.values)[0], 3);
+        ck_assert_float_eq(((const float *)record.values)[1], 4);
+        data_close(source);
+    }
+}
+END_TEST
+
+START_TEST(a_table_may_have_no_labels)
+{
+    static const char *const texts[] = {"a,b\n1,2\n3,4\n", "a,kind,b\n1,x,2\n3,,4\n"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(texts); i++) {
+        struct data_spec spec = spec_with(texts[i]);
+        struct data_record record;
+        spec.has_no_labels = 1;
+        spec.shape = (struct data_shape){2, 1, 1, 2, 0};
+        snprintf(spec.target, sizeof(spec.target), "kind");
+        snprintf(spec.class_names, sizeof(spec.class_names), "cat\ndog");
+        struct data_source *source = opened(&spec);
+        ck_assert_int_eq(data_get_info(source)->classes, 2);
+        ck_ms_ok(data_read(source, 1, &record, err));
+        ck_assert_float_eq(((const float *)record.values)[0], 3);
+        ck_assert_float_eq(((const float *)record.values)[1], 4);
+        ck_assert_int_eq(record.label, 0);
+        ck_assert_ptr_null(record.targets);
+        data_close(source);
+        spec.class_names[0] = '\0';
+        spec.shape = (struct data_shape){2, 1, 1, 0, 1};
+        source = opened(&spec);
+        ck_assert_int_eq(data_get_info(source)->target_width, 1);
+        ck_ms_ok(data_read(source, 0, &record, err));
+        ck_assert_float_eq(record.targets[0], 0);
+        data_close(source);
+    }
+}
+END_TEST
+
 START_TEST(a_label_out_of_range_is_named)
 {
     struct data_spec spec = spec_with("a,b\n1,0\n1,5\n");
@@ -412,6 +480,7 @@ int main(void)
                         (int)MS_ARRAY_SIZE(bad_splits));
     tcase_add_test(tc, features_and_a_number);
     tcase_add_test(tc, whole_numbers_are_classes_unless_they_are_said_to_be_numbers);
+    tcase_add_test(tc, an_ignored_label_is_none_of_the_classes);
     tcase_add_test(tc, words_are_classes_in_their_order);
     tcase_add_test(tc, a_few_words_are_numbers_or_all_are_named);
     tcase_add_test(tc, columns_are_chosen_by_name_or_number);
@@ -423,6 +492,8 @@ int main(void)
     tcase_add_test(tc, blank_lines_take_no_memory);
     tcase_add_test(tc, the_last_field_may_be_empty);
     tcase_add_test(tc, what_the_job_says_of_targets_may_be_more_than_the_rows_have);
+    tcase_add_test(tc, a_table_may_have_no_labels);
+    tcase_add_test(tc, without_labels_a_number_is_no_feature);
     tcase_add_test(tc, a_label_out_of_range_is_named);
     tcase_add_test(tc, a_file_of_many_pieces_has_all_its_rows);
     suite_add_tcase(suite, tc);

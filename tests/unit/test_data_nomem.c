@@ -296,7 +296,7 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
 {
     const char *dir = test_dir_make();
     const int is_made = _i == DATA_NONLINEAR || _i == DATA_SHAPES;
-    struct data_spec spec = {.kind = (enum data_kind)_i,
+    struct data_spec spec = {.kind = _i > DATA_CIFAR100 ? DATA_SAFETENSORS : (enum data_kind)_i,
                              .samples = is_made ? 4 : 0,
                              .has_split = _i == DATA_NUMPY,
                              .split = {0.3, 1}};
@@ -311,6 +311,16 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
     file_write_gz(dir, "train-labels-idx1-ubyte.gz", labels, size, 0);
     npy_write(dir, "x.npy", "|u1", "(3, 28, 28)", images + 16, 3 * 28 * 28);
     npy_write(dir, "y.npy", "|u1", "(3,)", labels + 8, 3);
+    struct bytes tensors = {NULL, 0};
+    static const char head[] =
+        "{\"x\":{\"dtype\":\"U8\",\"shape\":[3,28,28],\"data_offsets\":[0,2352]},"
+        "\"y\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[2352,2355]}}";
+    bytes_number(&tensors, sizeof(head) - 1, 8);
+    bytes_add(&tensors, head, sizeof(head) - 1);
+    bytes_add(&tensors, images + 16, 3 * 28 * 28);
+    bytes_add(&tensors, labels + 8, 3);
+    file_write(dir, "train.safetensors", tensors.at, tensors.size);
+    free(tensors.at);
     free(images);
     free(labels);
     static const uint8_t fine[2 * 3074];
@@ -404,7 +414,7 @@ int main(void)
     tcase_add_loop_test(tc, canonical_json_is_whole_or_not_there, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_loop_test(tc, models_are_read_whole_or_not_at_all, 0, 3);
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
-    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_CIFAR100 + 1);
+    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_CIFAR100 + 2);
     tcase_add_test(tc, packed_data_are_identified_or_refused);
     tcase_add_test(tc, a_copy_is_whole_or_not_there);
     suite_add_tcase(suite, tc);

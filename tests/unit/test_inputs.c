@@ -2,7 +2,8 @@
 #include "libworker/network/network.h"
 #include "tests/test.h"
 
-static const struct network_input images = {8, 3, 12, 10, 5, 0, 0};
+static const struct network_input images = {
+    .batch = 8, .channels = 3, .height = 12, .width = 10, .classes = 5};
 
 static int build(const char *text, struct graph **ret, struct ms_err *err)
 {

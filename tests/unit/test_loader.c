@@ -1,5 +1,6 @@
 /* test_loader.c - the thread that stays ahead: order, last batches, errors, stopping, restarting */
 #include "libworker/data/data.h"
+#include "libworker/data/mixup.h"
 #include "proto/rng.h"
 #include "tests/unit/data_files.h"
 
@@ -543,11 +544,90 @@ START_TEST(what_cannot_work_is_refused_before_the_thread_starts)
 }
 END_TEST
 
+/* Of each record its sample and its labels are the same whatever rank reads it, in whatever batch:
+ * two, mixed by what mixup.h draws. */
+static void ck_mixed(const struct fixture *f, int rank, int world, int64_t batch_size)
+{
+    static const struct transform list[] = {{.kind = TRANSFORM_RESCALE, .scale = 2},
+                                            {.kind = TRANSFORM_MIXUP, .alpha = 0.4}};
+    const struct loader_config cfg = {.source = f->source,
+                                      .transforms = list,
+                                      .n_transforms = 2,
+                                      .batch = batch_size,
+                                      .rank = rank,
+                                      .world = world,
+                                      .seed = 3,
+                                      .epochs = 2};
+    struct loader *loader = NULL;
+    struct batch batch;
+    ck_ms_ok(loader_create(&cfg, &loader, err));
+    int64_t at = 0;
+    while (loader_next(loader, &batch, NULL) == 1) {
+        ck_assert(batch.others != NULL && batch.shares != NULL);
+        for (int64_t k = 0; k < batch.rows; k++, at++) {
+            const int64_t row = at % (300 / world) * world + rank;
+            const struct mixup mixup = mixup_draw(0.4, 3, (uint64_t)batch.epoch, row, 300);
+            const float *image = floats_of(&batch.images) + k * 3072;
+            ck_assert_int_eq(label_of(&batch, k), row % 10);
+            ck_assert_int_eq(batch.others[k], mixup.other % 10);
+            ck_assert_float_eq(batch.shares[k], mixup.share);
+            const float low[] = {(float)(2 * (row % 256)), (float)(2 * (mixup.other % 256))};
+            ck_assert_float_eq(image[1], mixup.share * low[0] + (1 - mixup.share) * low[1]);
+        }
+        loader_release(loader);
+    }
+    ck_assert_int_eq(at, 2 * 300 / world);
+    loader_destroy(loader);
+}
+
+START_TEST(mixed_samples_do_not_depend_on_who_reads_them)
+{
+    struct fixture f = fixture_make(300);
+    ck_mixed(&f, 0, 1, 16);
+    ck_mixed(&f, 0, 2, 8);
+    ck_mixed(&f, 1, 2, 25);
+    fixture_remove(&f);
+}
+END_TEST
+
+/* Numbers are mixed as values are, and the batch has one of each. */
+START_TEST(targets_that_are_numbers_are_mixed_in_the_batch)
+{
+    static const struct transform list[] = {{.kind = TRANSFORM_MIXUP, .alpha = 1}};
+    const struct data_spec spec = {.kind = DATA_NONLINEAR, .samples = 64};
+    struct data_source *source = NULL;
+    struct loader *plain = NULL;
+    struct loader *mixed = NULL;
+    struct batch before, after;
+    ck_ms_ok(data_open(&spec, &source, err));
+    struct loader_config cfg = {.source = source, .batch = 64, .world = 1, .seed = 5, .epochs = 1};
+    ck_ms_ok(loader_create(&cfg, &plain, err));
+    ck_assert_int_eq(loader_next(plain, &before, NULL), 1);
+    const float *targets = floats_of(&before.labels);
+    float want[64];
+    for (int64_t i = 0; i < 64; i++) {
+        const struct mixup mixup = mixup_draw(1, 5, 0, i, 64);
+        want[i] = mixup.share * targets[i] + (1 - mixup.share) * targets[mixup.other];
+    }
+    loader_destroy(plain);
+    cfg.transforms = list;
+    cfg.n_transforms = 1;
+    ck_ms_ok(loader_create(&cfg, &mixed, err));
+    ck_assert_int_eq(loader_next(mixed, &after, NULL), 1);
+    ck_assert(after.others == NULL && after.shares == NULL);
+    ck_assert_mem_eq(after.labels.values, want, sizeof(want));
+    loader_destroy(mixed);
+    data_close(source);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("loader");
     TCase *tc = tcase_create("loader");
     tcase_add_test(tc, batches_come_in_file_order_without_shuffle);
+    tcase_add_test(tc, mixed_samples_do_not_depend_on_who_reads_them);
+    tcase_add_test(tc, targets_that_are_numbers_are_mixed_in_the_batch);
     tcase_add_test(tc, measuring_says_what_a_loader_would_give_and_refuses_what_it_would_refuse);
     tcase_add_test(tc, shuffled_epochs_differ_and_each_has_every_row);
     tcase_add_test(tc, four_workers_read_together_what_one_reads);

@@ -26,9 +26,9 @@ START_TEST(a_head_of_numpy_is_understood)
         "{\"shape\":(3L,4L),\"descr\":\"<i2\",\"fortran_order\":False}\n",
     };
     static const struct npy_head want[] = {
-        {NPY_FLOAT, 4, 2, {3, 4}, 12, 0},           {NPY_SIGNED, 8, 1, {5}, 5, 0},
-        {NPY_UNSIGNED, 1, 4, {2, 3, 4, 5}, 120, 0}, {NPY_FLOAT, 8, 1, {7}, 7, 0},
-        {NPY_SIGNED, 2, 2, {3, 4}, 12, 0},
+        {NPY_FLOAT, 4, 2, {3, 4}, 12, 0, 0},           {NPY_SIGNED, 8, 1, {5}, 5, 0, 0},
+        {NPY_UNSIGNED, 1, 4, {2, 3, 4, 5}, 120, 0, 0}, {NPY_FLOAT, 8, 1, {7}, 7, 0, 0},
+        {NPY_SIGNED, 2, 2, {3, 4}, 12, 0, 0},
     };
     for (int version = 1; version <= 3; version++) {
         struct npy_head head;
@@ -104,15 +104,15 @@ START_TEST(elements_are_read_as_they_are)
 {
     static const uint8_t bytes[] = {0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
     const struct npy_head kinds[] = {
-        {NPY_SIGNED, 1, 1, {1}, 1, 0},   {NPY_UNSIGNED, 1, 1, {1}, 1, 0},
-        {NPY_SIGNED, 8, 1, {1}, 1, 0},   {NPY_UNSIGNED, 4, 1, {1}, 1, 0},
-        {NPY_UNSIGNED, 8, 1, {1}, 1, 0}, {NPY_SIGNED, 2, 1, {1}, 1, 0}};
+        {NPY_SIGNED, 1, 1, {1}, 1, 0, 0},   {NPY_UNSIGNED, 1, 1, {1}, 1, 0, 0},
+        {NPY_SIGNED, 8, 1, {1}, 1, 0, 0},   {NPY_UNSIGNED, 4, 1, {1}, 1, 0, 0},
+        {NPY_UNSIGNED, 8, 1, {1}, 1, 0, 0}, {NPY_SIGNED, 2, 1, {1}, 1, 0, 0}};
     static const int64_t want[] = {-2, 254, -2, 4294967294, INT64_MAX, -2};
     for (size_t i = 0; i < MS_ARRAY_SIZE(kinds); i++) {
         ck_assert_int_eq(npy_whole(&kinds[i], bytes, 0), want[i]);
     }
-    const struct npy_head whole = {NPY_UNSIGNED, 1, 1, {3}, 3, 0};
-    const struct npy_head wide = {NPY_FLOAT, 8, 1, {1}, 1, 0};
+    const struct npy_head whole = {NPY_UNSIGNED, 1, 1, {3}, 3, 0, 0};
+    const struct npy_head wide = {NPY_FLOAT, 8, 1, {1}, 1, 0, 0};
     float floats[3];
     npy_floats(&whole, bytes, 2, floats);
     ck_assert_float_eq(floats[0], 254);

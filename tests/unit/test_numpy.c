@@ -248,6 +248,34 @@ START_TEST(arrays_are_found_by_part_or_name)
 }
 END_TEST
 
+/* Of what is predicted. */
+START_TEST(arrays_may_have_no_labels)
+{
+    const char *dir = test_dir_make();
+    const float x[2] = {1, 2};
+    struct data_spec spec = spec_of(dir, "");
+    struct data_record record;
+    npy_write(dir, "x_test.npy", "<f4", "(2, 1)", x, sizeof(x));
+    spec.usage = DATA_TEST;
+    spec.has_no_labels = 1;
+    spec.shape = (struct data_shape){1, 1, 1, 5, 0};
+    struct data_source *source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->classes, 5);
+    ck_ms_ok(data_read(source, 1, &record, err));
+    ck_assert_float_eq(((const float *)record.values)[0], 2);
+    ck_assert_int_eq(record.label, 0);
+    ck_ms_ok(data_verify(source, err));
+    data_close(source);
+    spec.shape = (struct data_shape){1, 1, 1, 0, 3};
+    source = opened(&spec);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_float_eq(record.targets[2], 0);
+    ck_assert_int_eq(record.label, -1);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
 /* ---- what does not fit ---- */
 
 static const struct {
@@ -404,6 +432,32 @@ START_TEST(a_label_out_of_range_is_named_with_its_row)
 }
 END_TEST
 
+START_TEST(an_ignored_label_is_none_of_the_classes)
+{
+    const char *dir = test_dir_make();
+    const float x[4] = {0};
+    const int64_t y[4] = {0, -100, 2, 1};
+    const uint8_t bytes[4] = {0, 255, 2, 1};
+    struct data_record record;
+    npy_write(dir, "x.npy", "<f4", "(4, 1)", x, sizeof(x));
+    for (int is_byte = 0; is_byte < 2; is_byte++) {
+        npy_write(dir, "y.npy", is_byte ? "|u1" : "<i8", "(4,)",
+                  is_byte ? (const void *)bytes : (const void *)y,
+                  is_byte ? sizeof(bytes) : sizeof(y));
+        struct data_spec spec = spec_of(dir, "");
+        spec.ignored = (struct data_ignored){.is_there = 1, .label = is_byte ? 255 : -100};
+        struct data_source *source = opened(&spec);
+        ck_assert_int_eq(data_get_info(source)->classes, 3);
+        ck_ms_ok(data_read(source, 1, &record, err));
+        ck_assert_int_eq(record.label, spec.ignored.label);
+        ck_ms_ok(data_read(source, 2, &record, err));
+        ck_assert_int_eq(record.label, 2);
+        data_close(source);
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
 /* A bit of the packed pixels is another one: whoever reads to the end hears of it. */
 /* Of as few bytes as the largest needs, which comes late; more of them than are read at once. */
 START_TEST(labels_of_any_size_are_kept)
@@ -547,12 +601,14 @@ int main(void)
     tcase_add_loop_test(tc, floats_and_doubles_are_floats, 0, 4);
     tcase_add_test(tc, features_with_numbers_as_targets);
     tcase_add_test(tc, arrays_are_found_by_part_or_name);
+    tcase_add_test(tc, arrays_may_have_no_labels);
     tcase_add_loop_test(tc, what_does_not_fit_is_named, 0, (int)MS_ARRAY_SIZE(misfits));
     tcase_add_test(tc, a_layout_that_is_given_is_obeyed);
     tcase_add_test(tc, arrays_are_listed_as_keys_want_them);
     tcase_add_loop_test(tc, what_is_not_finite_is_named_with_its_row, 0,
                         (int)MS_ARRAY_SIZE(spoiled));
     tcase_add_test(tc, a_label_out_of_range_is_named_with_its_row);
+    tcase_add_test(tc, an_ignored_label_is_none_of_the_classes);
     tcase_add_loop_test(tc, labels_of_any_size_are_kept, 0, 5);
     tcase_add_test(tc, labels_take_a_byte_each);
     tcase_add_test(tc, a_damaged_archive_is_named);

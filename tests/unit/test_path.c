@@ -44,7 +44,7 @@ static void restrict_to_root(void)
 {
     char roots[256];
     snprintf(roots, sizeof(roots), "/nowhere:%s/", root);
-    ck_ms_ok(data_path_restrict("DATA_PATH MS_DATA_*", roots, err));
+    ck_ms_ok(data_path_restrict("DATA_PATH MS_DATA_*", roots, "any", err));
 }
 
 static const char *in(const char *folder, const char *name)
@@ -146,7 +146,7 @@ START_TEST(a_root_may_be_a_link_itself)
     char link[128];
     snprintf(link, sizeof(link), "%s/data", dir);
     ck_assert_int_eq(symlink(root, link), 0);
-    ck_ms_ok(data_path_restrict("any", link, err));
+    ck_ms_ok(data_path_restrict("any", link, "any", err));
     ck_ms_ok(data_file_open(in(link, "inside"), &fd, err));
     close(fd);
     ck_ms_fails(data_file_open(in(outside, "secret"), &fd, err), MS_E_REFUSED, "data_roots");
@@ -282,10 +282,11 @@ END_TEST
 
 START_TEST(a_list_that_is_none_is_configuration)
 {
-    ck_ms_fails(data_path_restrict("", "/data", err), MS_E_CONFIG, "job_variables");
-    ck_ms_fails(data_path_restrict("A", " ", err), MS_E_CONFIG, "data_roots");
-    ck_ms_fails(data_path_restrict("A", "/data srv", err), MS_E_CONFIG, "srv is no absolute path");
-    ck_ms_ok(data_path_restrict("any", "any", err));
+    ck_ms_fails(data_path_restrict("", "/data", "any", err), MS_E_CONFIG, "job_variables");
+    ck_ms_fails(data_path_restrict("A", " ", "any", err), MS_E_CONFIG, "data_roots");
+    ck_ms_fails(data_path_restrict("A", "/data srv", "any", err), MS_E_CONFIG,
+                "srv is no absolute path");
+    ck_ms_ok(data_path_restrict("any", "any", "any", err));
     ck_ms_ok(data_path_expand("${SECRET}", buf, sizeof(buf), err));
 }
 END_TEST
