@@ -118,6 +118,8 @@ static double evaluate(const struct importer *m, int index, double x)
         return -a;
     case FN_EXP:
         return exp(a);
+    case FN_LINEAR:
+        return scaled;
     default:
         return NAN;
     }
@@ -138,20 +140,31 @@ struct known {
     const char *key; /* of its number; NULL: it has none */
 };
 
-static const struct known known[] = {
-    {"", FN_X, NULL},         {"relu", FN_RELU, NULL},
-    {"relu6", FN_CLIP, NULL}, {"sigmoid", FN_SIGMOID, NULL},
-    {"tanh", FN_TANH, NULL},  {"hard_swish", FN_HARD_SWISH, NULL},
-    {"gelu", FN_GELU, NULL},  {"gelu", FN_GELU_TANH, "approximate"},
-    {"silu", FN_MUL, NULL},   {"leaky_relu", FN_LEAKY_RELU, "slope"},
-    {"elu", FN_ELU, "alpha"},
+struct numbers { /* of a function that has some */
+    double c, d;
 };
 
-static double known_at(const struct known *k, double c, double x)
+static const struct known known[] = {
+    {"", FN_X, NULL},
+    {"relu", FN_RELU, NULL},
+    {"relu6", FN_CLIP, NULL},
+    {"sigmoid", FN_SIGMOID, NULL},
+    {"tanh", FN_TANH, NULL},
+    {"hard_swish", FN_HARD_SWISH, NULL},
+    {"gelu", FN_GELU, NULL},
+    {"gelu", FN_GELU_TANH, "approximate"},
+    {"silu", FN_MUL, NULL},
+    {"leaky_relu", FN_LEAKY_RELU, "slope"},
+    {"elu", FN_ELU, "alpha"},
+    {"hard_sigmoid", FN_HARD_SIGMOID, NULL},
+    {"linear", FN_LINEAR, "factor"},
+};
+
+static double known_at(const struct known *k, struct numbers of, double x)
 {
     struct expr exprs[] = {
         {.fn = FN_X},
-        {.fn = k->fn, .a = 0, .b = NO_VALUE, .c = c, .d = 6},
+        {.fn = k->fn, .a = 0, .b = NO_VALUE, .c = of.c, .d = of.d},
         {.fn = FN_SIGMOID, .a = 0, .b = NO_VALUE},
         {.fn = FN_MUL, .a = 0, .b = 2},
     };
@@ -159,7 +172,8 @@ static double known_at(const struct known *k, double c, double x)
     return evaluate(&own, k->fn == FN_X ? 0 : k->fn == FN_MUL ? 3 : 1, x);
 }
 
-static int is_alike(const struct importer *m, int expr, const struct known *k, double c, double x)
+static int is_alike(const struct importer *m, int expr, const struct known *k, struct numbers c,
+                    double x)
 {
     const double want = known_at(k, c, x);
     return fabs(evaluate(m, expr, x) - want) <= TOLERANCE * (1 + fabs(want)); /* NaN: no */
@@ -167,7 +181,7 @@ static int is_alike(const struct importer *m, int expr, const struct known *k, d
 
 /* From 100 to 1e30, and below -100: where an exponential is too large for a double, e^x / (1 + e^x)
  * is no number, and says nothing. */
-static int is_alike_far(const struct importer *m, int expr, const struct known *k, double c)
+static int is_alike_far(const struct importer *m, int expr, const struct known *k, struct numbers c)
 {
     int is = 1;
     for (int i = FAR_LEAST; i <= FAR_MOST && is; i += 5) {
@@ -179,8 +193,8 @@ static int is_alike_far(const struct importer *m, int expr, const struct known *
 }
 
 /* Around a number of the expression, where a bound may be that no other place lies beyond. */
-static int is_alike_around(const struct importer *m, int expr, const struct known *k, double c,
-                           double number)
+static int is_alike_around(const struct importer *m, int expr, const struct known *k,
+                           struct numbers c, double number)
 {
     static const double beside[] = {-1, -0.01, 0.01, 1};
     int is = 1;
@@ -192,8 +206,8 @@ static int is_alike_around(const struct importer *m, int expr, const struct know
 }
 
 /* ... each bound of it. part: an expression in it. */
-static int is_alike_at_bounds(const struct importer *m, int expr, const struct known *k, double c,
-                              int part)
+static int is_alike_at_bounds(const struct importer *m, int expr, const struct known *k,
+                              struct numbers c, int part)
 {
     const struct expr *e = &m->exprs[part];
     int is = 1;
@@ -207,7 +221,7 @@ static int is_alike_at_bounds(const struct importer *m, int expr, const struct k
     return is && (e->b == NO_VALUE || is_alike_at_bounds(m, expr, k, c, e->b));
 }
 
-static int is_known(const struct importer *m, int expr, const struct known *k, double c)
+static int is_known(const struct importer *m, int expr, const struct known *k, struct numbers c)
 {
     int is = 1;
     for (int i = 0; i < PLACES && is; i++) {
@@ -216,20 +230,38 @@ static int is_known(const struct importer *m, int expr, const struct known *k, d
     return is && is_alike_far(m, expr, k, c) && is_alike_at_bounds(m, expr, k, c, expr);
 }
 
-/* The number of a function that has one, by its value at some place below 0. */
-static double number_of(const struct importer *m, int expr, enum fn fn)
+static double real_of(double x)
+{
+    return isfinite(x) ? import_real((float)x) : 0;
+}
+
+/* The numbers of a function that has some: by its values at some places. */
+static struct numbers numbers_of(const struct importer *m, int expr, enum fn fn)
 {
     const double x = -1.0;
     const double y = evaluate(m, expr, x);
-    const double c = fn == FN_LEAKY_RELU ? y / x : fn == FN_ELU ? y / expm1(x) : 0;
-    return isfinite(c) ? import_real((float)c) : 0;
+    const double zero = fn == FN_LINEAR ? evaluate(m, expr, 0) : 0;
+    switch (fn) {
+    case FN_CLIP:
+        return (struct numbers){0, 6};
+    case FN_HARD_SIGMOID:
+        return (struct numbers){1.0 / 6, 0.5};
+    case FN_LEAKY_RELU:
+        return (struct numbers){real_of(y / x), 0};
+    case FN_ELU:
+        return (struct numbers){real_of(y / expm1(x)), 0};
+    case FN_LINEAR:
+        return (struct numbers){real_of(zero - y), real_of(zero)};
+    default:
+        return (struct numbers){0, 0};
+    }
 }
 
-static const struct known *find_known(const struct importer *m, int expr, double *ret_number)
+static const struct known *find_known(const struct importer *m, int expr, struct numbers *ret)
 {
     for (size_t i = 0; i < MS_ARRAY_SIZE(known); i++) {
-        *ret_number = number_of(m, expr, known[i].fn);
-        if (is_known(m, expr, &known[i], *ret_number)) {
+        *ret = numbers_of(m, expr, known[i].fn);
+        if (is_known(m, expr, &known[i], *ret)) {
             return &known[i];
         }
     }
@@ -238,20 +270,23 @@ static const struct known *find_known(const struct importer *m, int expr, double
 
 /* ---- layers of them ---- */
 
+/* What it is made of may have been settled since: it lies as that does. */
 static void set_layer(struct value *ret, const struct value *made)
 {
     memcpy(ret->layer, made->layer, sizeof(ret->layer));
     ret->at = made->at;
+    ret->view = made->view;
 }
 
-static int make_known(struct importer *m, int value, const struct known *k, double c)
+static int make_known(struct importer *m, int value, int base, const struct known *k,
+                      struct numbers of)
 {
-    const int base = m->exprs[import_value(m, value)->expr].base;
+    int rc = import_settle(m, base);
     struct value made = *import_value(m, base);
-    int rc = MS_OK;
-    if (k->kind[0] != '\0') {
+    if (rc == MS_OK && k->kind[0] != '\0') {
         json_t *keys = k->fn == FN_GELU_TANH ? json_pack("{s:s}", k->key, "tanh")
-                       : k->key != NULL      ? json_pack("{s:f}", k->key, c)
+                       : k->fn == FN_LINEAR  ? json_pack("{s:f, s:f}", k->key, of.c, "offset", of.d)
+                       : k->key != NULL      ? json_pack("{s:f}", k->key, of.c)
                                              : json_object();
         rc = import_layer(m, k->kind, "", keys, base, &made);
     }
@@ -259,18 +294,41 @@ static int make_known(struct importer *m, int value, const struct known *k, doub
     return rc;
 }
 
-/* The sum of two values that are layers of their own. */
-static int make_sum(struct importer *m, int value, int a, int b)
+/* What a layer makes of two values that are layers of their own; NULL: there is none. */
+static const char *joined_by(enum fn fn)
 {
-    int rc = import_make(m, a);
-    rc = rc < 0 ? rc : import_make(m, b);
+    return fn == FN_ADD ? "add" : fn == FN_SUB ? "sub" : fn == FN_MUL ? "mul" : NULL;
+}
+
+/* Do both lie alike? Images that are seen as tokens may have to become some. */
+static int lie_alike(struct importer *m, int a, int b)
+{
+    int rc = MS_OK;
+    if (!view_equal(&import_value(m, a)->view, &import_value(m, b)->view)) {
+        rc = import_as_sequence(m, a);
+        rc = rc < 0 ? rc : import_as_sequence(m, b);
+    }
+    return rc < 0 || view_equal(&import_value(m, a)->view, &import_value(m, b)->view)
+               ? rc
+               : import_fail(m, "its inputs have two shapes: their dimensions stand in two orders");
+}
+
+static int make_joined(struct importer *m, int value, const char *kind, int a, int b)
+{
+    int rc = import_settle(m, a);
+    rc = rc < 0 ? rc : import_settle(m, b);
+    const int is_gate_a = rc == MS_OK && import_is_gate(import_value(m, a), import_value(m, b));
+    const int is_gated =
+        rc == MS_OK && (is_gate_a || import_is_gate(import_value(m, b), import_value(m, a)));
+    rc = rc < 0 || (is_gated && strcmp(kind, "mul") == 0) ? rc : lie_alike(m, a, b);
     if (rc < 0) {
         return rc;
     }
     struct value made;
     const int of[] = {a, b};
-    rc = import_join(m, "add", of, 2, &made);
+    rc = import_join(m, kind, of, 2, &made);
     if (rc == MS_OK) {
+        made.view = import_value(m, is_gate_a ? b : a)->view;
         set_layer(import_value(m, value), &made);
     }
     return rc;
@@ -296,29 +354,41 @@ static int rebase(struct importer *m, int index, int target, int base)
     return add_expr(m, &e);
 }
 
-/* As a function of what is before it, which is a layer then. */
-static int make_single(struct importer *m, int value, int before)
+struct single {
+    const struct known *known; /* NULL: none was found */
+    struct numbers numbers;
+    int before;
+};
+
+/* The layer that makes `value` of `before` alone. What others have of their expressions stays. */
+static int find_of(struct importer *m, int value, int before, struct single *ret)
 {
     const int own = import_value(m, value)->expr;
     const int target = import_value(m, before)->expr;
-    int rc = import_make(m, before);
-    int base = rc < 0 ? rc : import_base(m, before);
+    const size_t n_exprs = m->n_exprs;
+    int base = import_base(m, before);
     int expr = base < 0 ? base : rebase(m, own, target, base);
-    if (expr < NO_VALUE) {
-        return expr;
+    if (expr >= 0) {
+        ret->known = find_known(m, expr, &ret->numbers);
+        ret->before = before;
     }
-    const enum fn fn = m->exprs[own].fn;
-    double c = 0;
-    const struct known *k = expr == NO_VALUE ? NULL : find_known(m, expr, &c);
-    if (k == NULL) {
-        return import_fail(m, "what it makes is none of the functions that layers have: %s",
-                           fn == FN_MUL || fn == FN_DIV
-                               ? "values cannot be scaled, and layers not multiplied, yet"
-                           : fn == FN_ADD || fn == FN_SUB ? "nothing that is no layer can be added"
-                                                          : "docs/networks.md lists them");
+    m->n_exprs = n_exprs; /* they were for this question alone */
+    return expr < NO_VALUE ? expr : MS_OK;
+}
+
+/* Of `at` or what that is made of, the first first: a function that was taken apart is whole. */
+static int find_single(struct importer *m, int value, int at, struct single *ret)
+{
+    const int expr = import_value(m, at)->expr;
+    const struct expr e = m->exprs[expr];
+    const int of[] = {e.of_a, e.of_b};
+    int rc = MS_OK;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(of) && rc == MS_OK && ret->known == NULL; i++) {
+        rc = of[i] != NO_VALUE ? find_single(m, value, of[i], ret) : MS_OK;
     }
-    import_value(m, value)->expr = expr;
-    return make_known(m, value, k, c);
+    return rc == MS_OK && ret->known == NULL && at != value && e.fn != FN_X
+               ? find_of(m, value, at, ret)
+               : rc;
 }
 
 int import_make(struct importer *m, int value)
@@ -327,15 +397,46 @@ int import_make(struct importer *m, int value)
     if (v->layer[0] != '\0') {
         return MS_OK;
     }
-    double c = 0;
-    const struct expr e = m->exprs[v->expr];
-    const struct known *k = e.base != NO_VALUE ? find_known(m, v->expr, &c) : NULL;
-    if (k != NULL) {
-        return make_known(m, value, k, c);
+    if (v->kind != VALUE_LAYER || v->expr == NO_VALUE) {
+        return import_fail(m, "its input is nothing that is made of the data");
     }
-    const int is_sum = e.fn == FN_ADD && e.of_a != NO_VALUE && e.of_b != NO_VALUE;
-    return is_sum ? make_sum(m, value, e.of_a, e.of_b)
-                  : make_single(m, value, e.of_a != NO_VALUE ? e.of_a : e.of_b);
+    const struct expr e = m->exprs[v->expr];
+    struct single single = {.before = e.base};
+    int rc = MS_OK;
+    if (e.base != NO_VALUE) {
+        single.known = find_known(m, v->expr, &single.numbers);
+    }
+    if (single.known == NULL) {
+        rc = find_single(m, value, value, &single);
+        rc = rc == MS_OK && single.known != NULL ? import_make(m, single.before) : rc;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (single.known != NULL) {
+        return make_known(m, value, single.before, single.known, single.numbers);
+    }
+    const char *kind = e.of_a != NO_VALUE && e.of_b != NO_VALUE ? joined_by(e.fn) : NULL;
+    return kind != NULL ? make_joined(m, value, kind, e.of_a, e.of_b)
+                        : import_fail(m, "what it makes is none of the functions that layers "
+                                         "have: docs/networks.md lists them");
+}
+
+int import_multiple_of(struct importer *m, int value, double *ret_factor)
+{
+    const struct value *v = import_value(m, value);
+    const struct expr *e = v->expr != NO_VALUE ? &m->exprs[v->expr] : NULL;
+    *ret_factor = 1;
+    if (v->layer[0] != '\0' || e == NULL || e->base == NO_VALUE) {
+        return value;
+    }
+    const struct known *linear = &known[MS_ARRAY_SIZE(known) - 1];
+    const struct numbers of = numbers_of(m, v->expr, linear->fn);
+    if (of.d != 0 || !is_known(m, v->expr, linear, of)) {
+        return value;
+    }
+    *ret_factor = of.c;
+    return e->base;
 }
 
 /* ---- nodes ---- */
@@ -347,7 +448,7 @@ static enum fn fn_of(const MsOnnx__Node *node)
 
 static int same_dims(const struct value *a, const struct value *b)
 {
-    int same = a->n_dims == b->n_dims && a->is_rows == b->is_rows;
+    int same = a->n_dims == b->n_dims;
     for (int i = 0; i < a->n_dims && same; i++) {
         same = a->dim[i] == b->dim[i] || a->dim[i] < 0 || b->dim[i] < 0;
     }
@@ -395,18 +496,19 @@ static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e
     if (rc < 0) {
         return rc;
     }
-    if (is_a && is_b && !same_dims(import_value(m, a), import_value(m, b))) {
+    const int is_gate_a = is_a && is_b && import_is_gate(import_value(m, a), import_value(m, b));
+    const int is_gate_b = is_a && is_b && import_is_gate(import_value(m, b), import_value(m, a));
+    const int is_gated = e.fn == FN_MUL && (is_gate_a || is_gate_b);
+    if (is_a && is_b && !is_gated && !same_dims(import_value(m, a), import_value(m, b))) {
         return import_fail(m, "its inputs have two shapes%s",
-                           e.fn == FN_MUL
-                               ? ": channels cannot be scaled, as squeeze-and-excitation "
-                                 "does, yet"
-                               : "");
+                           e.fn == FN_MUL ? ", and none is a gate, (n, c, 1, 1), of the other"
+                                          : "");
     }
     int expr = add_expr(m, &e);
     if (expr < 0) {
         return expr;
     }
-    struct value value = *import_value(m, is_a ? a : b);
+    struct value value = *import_value(m, is_a && !(is_gated && is_gate_a) ? a : b);
     value.layer[0] = '\0';
     value.dense = NULL;
     value.expr = expr;
@@ -414,8 +516,9 @@ static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e
     if (rc < 0 || e.base != NO_VALUE) {
         return rc;
     }
-    if (has_two && e.fn != FN_ADD) {
-        return import_fail(m, "layers can be added, and put in a row, and nothing else yet");
+    if (has_two && joined_by(e.fn) == NULL) {
+        return import_fail(m, "layers can be added, subtracted, multiplied and put in a row, and "
+                              "nothing else yet");
     }
     const int made = (int)m->n_values - 1;
     rc = import_make(m, made);
@@ -478,7 +581,7 @@ static int take_bias(struct importer *m, const MsOnnx__Node *node, int a, int b)
     struct value *dense = import_value(m, x);
     const struct value *other = import_value(m, x == a ? b : a);
     if (dense->kind != VALUE_LAYER || dense->dense == NULL || other->kind != VALUE_PARAM ||
-        other->n_dims != 1 || other->dim[0] != dense->dim[1] ||
+        other->n_dims != 1 || other->dim[0] != dense->dim[dense->n_dims - 1] ||
         json_integer_value(json_object_get(m->reads, node->input[1 - i])) != 1) {
         return 0;
     }
@@ -499,6 +602,26 @@ static int take_bias(struct importer *m, const MsOnnx__Node *node, int a, int b)
     return rc < 0 ? rc : 1;
 }
 
+/* Of two numbers, of which exporters make the scale of attention. */
+static int bind_number(struct importer *m, const MsOnnx__Node *node, enum fn fn, int a, int b)
+{
+    double of[2] = {0};
+    int rc = import_number(m, a, &of[0]);
+    rc = rc < 0 ? rc : import_number(m, b, &of[1]);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct expr exprs[] = {
+        {.fn = FN_NUMBER, .c = of[0]}, {.fn = FN_NUMBER, .c = of[1]}, {.fn = fn, .a = 0, .b = 1}};
+    const struct importer own = {.exprs = (struct expr *)exprs};
+    const int more = import_value(m, a)->n_dims < import_value(m, b)->n_dims;
+    struct value value = *import_value(m, more ? b : a);
+    value.kind = VALUE_REAL;
+    value.tensor = NULL;
+    value.real = evaluate(&own, 2, 0);
+    return import_bind(m, node, 0, &value);
+}
+
 static int import_binary(struct importer *m, const MsOnnx__Node *node)
 {
     struct expr e = {.fn = fn_of(node)};
@@ -512,9 +635,33 @@ static int import_binary(struct importer *m, const MsOnnx__Node *node)
     if (import_value(m, a)->kind == VALUE_INTS && import_value(m, b)->kind == VALUE_INTS) {
         return import_binary_ints(m, node, a, b);
     }
+    const struct value *va = import_value(m, a);
+    const struct value *vb = import_value(m, b);
+    if (va->kind == VALUE_RANGE || vb->kind == VALUE_RANGE) {
+        return import_binary_places(m, node, e.fn, a, b);
+    }
+    if (va->kind == VALUE_NOISE || vb->kind == VALUE_NOISE) {
+        return import_noise(m, node, e.fn, a, b);
+    }
+    if (va->kind == VALUE_SCORES || vb->kind == VALUE_SCORES) {
+        return import_scored(m, node, e.fn, a, b);
+    }
+    if (va->kind == VALUE_MASK || vb->kind == VALUE_MASK) {
+        return import_masked(m, node, e.fn, a, b);
+    }
+    if (e.fn == FN_MUL && va->kind == VALUE_LAYER && import_is_factor(m, b)) {
+        return import_factor(m, node, a, 1);
+    }
+    if (e.fn == FN_MUL && vb->kind == VALUE_LAYER && import_is_factor(m, a)) {
+        return import_factor(m, node, b, 0);
+    }
     int took = e.fn == FN_ADD ? take_bias(m, node, a, b) : 0;
+    took = e.fn == FN_ADD && took == 0 ? import_places(m, node, a, b) : took;
     if (took != 0) {
         return took < 0 ? took : MS_OK;
+    }
+    if (import_is_number(m, a) && import_is_number(m, b)) {
+        return bind_number(m, node, e.fn, a, b);
     }
     if (import_value(m, a)->kind != VALUE_LAYER && import_value(m, b)->kind != VALUE_LAYER) {
         return import_fail(m,

@@ -3,6 +3,8 @@
 
 #include "proto/macros.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 int import_ints(struct importer *m, int value, const struct value **ret)
@@ -10,10 +12,11 @@ int import_ints(struct importer *m, int value, const struct value **ret)
     if (value < 0) {
         return value < NO_VALUE ? value : import_fail(m, "an input is missing");
     }
-    if (import_value(m, value)->kind != VALUE_INTS) {
+    const struct value *of = import_value(m, value);
+    if (of->kind != VALUE_INTS || of->n_dims > 1) {
         return import_fail(m, "a shape or place in it is made of the data, or too long");
     }
-    *ret = import_value(m, value);
+    *ret = of;
     return MS_OK;
 }
 
@@ -34,31 +37,18 @@ int import_is_number(const struct importer *m, int value)
            small_number(m, v, &number);
 }
 
-/* Names that PyTorch's exporters make; all others are of the module, or may be. */
-static int is_made_name(const char *name)
-{
-    static const char *const heads[] = {
-        "val_", "onnx::", "lifted_tensor_", "_tensor_constant", "min_val_cast", "max_val_cast"};
-    int is = name[strspn(name, "0123456789")] == '\0' || strchr(name, '/') != NULL;
-    for (size_t i = 0; i < MS_ARRAY_SIZE(heads) && !is; i++) {
-        is = strncmp(name, heads[i], strlen(heads[i])) == 0;
-    }
-    return is;
-}
-
 int import_check_constant(struct importer *m, const struct value *value)
 {
     if (value->tensor == NULL) {
         return MS_OK;
     }
-    /* an alias of a constant is one, too */
-    const MsOnnx__Tensor *own = m->file->model->graph->initializer[value->tensor->index];
-    return is_made_name(value->tensor->name) || strncmp(own->name, "lifted_tensor_", 14) == 0
+    return onnx_is_made(m->file, value->tensor)
                ? MS_OK
                : import_fail(m,
                              "it calculates with %.80s, which the model has as a number that is "
-                             "trained: these are not read yet; if it is a constant, write it into "
-                             "the model as a Python number, and export with optimize=False",
+                             "trained, and no shape: give it one, torch.ones(1), and multiply by "
+                             "it; if it is a constant, write it into the model as a Python number, "
+                             "and export with optimize=False",
                              value->tensor->name);
 }
 
@@ -84,15 +74,54 @@ int import_number(struct importer *m, int value, double *ret)
     return MS_OK;
 }
 
+enum { RANGE_MAX = 65536, REAL_WHOLE_MAX = 1 << 20 };
+
+/* Real numbers that are whole, and not all the same. */
+static int set_whole(struct value *ret, const double *reals, int n)
+{
+    *ret = (struct value){.kind = VALUE_INTS, .n_dims = 1, .expr = NO_VALUE, .n = n};
+    ret->dim[0] = n;
+    for (int i = 0; i < n; i++) {
+        ret->ints[i] = (int64_t)reals[i];
+    }
+    return MS_OK;
+}
+
+/* Whole numbers from 0 on, which are places; more than a shape has. */
+static int is_range(const MsOnnx__Tensor *tensor)
+{
+    const int is_vector = tensor->n_dims == 1 && tensor->dims[0] > INTS_MAX &&
+                          tensor->dims[0] <= RANGE_MAX && tensor->data_type == ONNX_INT64;
+    const int n = is_vector ? (int)tensor->dims[0] : 0;
+    int64_t *ints = n > 0 ? malloc((size_t)n * sizeof(*ints)) : NULL;
+    int is = ints != NULL && onnx_numbers(tensor, NULL, ints, n) == n;
+    for (int i = 0; i < n && is; i++) {
+        is = ints[i] == i;
+    }
+    free(ints);
+    return is;
+}
+
 int import_tensor(struct importer *m, const MsOnnx__Tensor *tensor, struct value *ret)
 {
     double reals[INTS_MAX];
     int64_t ints[INTS_MAX];
     const int is_real = tensor->data_type == ONNX_FLOAT || tensor->data_type == ONNX_DOUBLE;
+    if (is_range(tensor)) {
+        *ret = (struct value){.kind = VALUE_RANGE, .n_dims = 1, .expr = NO_VALUE};
+        ret->dim[0] = tensor->dims[0];
+        ret->ints[0] = 1;
+        return MS_OK;
+    }
     int n = onnx_numbers(tensor, is_real ? reals : NULL, is_real ? NULL : ints, INTS_MAX);
     int is_even = n > 0;
-    for (int i = 1; i < n && is_real; i++) {
-        is_even &= reals[i] == reals[0];
+    int is_whole = n > 0 && tensor->n_dims == 1;
+    for (int i = 0; i < n && is_real; i++) {
+        is_even &= i == 0 || reals[i] == reals[0]; /* one may be no number */
+        is_whole &= fabs(reals[i]) <= REAL_WHOLE_MAX && reals[i] == trunc(reals[i]);
+    }
+    if (is_real && !is_even && is_whole) { /* factors of a Resize */
+        return set_whole(ret, reals, n);
     }
     if (n < 0 || tensor->n_dims > (is_real ? ONNX_DIMS_MAX : 1) || (is_real && !is_even)) {
         return import_fail(m, "a constant of type %s that is no number and no shape",

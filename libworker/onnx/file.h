@@ -28,4 +28,11 @@ struct onnx_file {
  * is NULL. Returns how many there are, or -1: it is of another kind, or larger. */
 int onnx_numbers(const MsOnnx__Tensor *tensor, double *reals, int64_t *ints, int n);
 
+/* The names of all that layers of the graph have as their parameters, as keys; NULL: it cannot be
+ * kept, or there is no memory. Owned. */
+json_t *onnx_used(const struct onnx_file *file);
+
+/* Has PyTorch's exporter made it, by its name? All others are the module's, or may be. */
+int onnx_is_made(const struct onnx_file *file, const struct onnx_tensor *tensor);
+
 #endif

@@ -125,18 +125,34 @@ static int import_read(struct importer *m, const MsOnnx__Node *node, size_t i)
         return import_fail(m, "input %zu (%.60s) is nothing that is made of the data", i + 1,
                            i < node->n_input ? node->input[i] : "none");
     }
-    int rc = import_make(m, x);
+    int rc = import_settle(m, x);
     return rc < 0 ? rc : x;
+}
+
+void import_set_view(struct value *value, const struct view *view)
+{
+    value->view = *view;
+    value->n_dims = view->n_dims;
+    for (int i = 0; i < view->n_dims; i++) {
+        value->dim[i] = view_dim(view, i);
+    }
 }
 
 int import_image(struct importer *m, const MsOnnx__Node *node, size_t i)
 {
     int x = import_read(m, node, i);
-    if (x >= 0 && (import_value(m, x)->n_dims != 4 || import_value(m, x)->is_rows)) {
+    const struct value *value = x >= 0 ? import_value(m, x) : NULL;
+    if (x >= 0 && view_is_pixels(&value->view) && !view_is_whole(&value->view, VIEW_IMAGES)) {
+        return import_fail(m, "it reads images (n, channels, height, width), and gets their "
+                              "channels last");
+    }
+    if (x >= 0 && !view_is_whole(&value->view, VIEW_IMAGES)) {
         return import_fail(m,
                            "it reads images (n, channels, height, width), and gets %d dimensions%s",
-                           import_value(m, x)->n_dims,
-                           import_value(m, x)->is_rows ? ", of which two were pooled away" : "");
+                           value->n_dims,
+                           value->n_dims != 4              ? ""
+                           : value->view.form == VIEW_ROWS ? ", of which two were pooled away"
+                                                           : " that were moved");
     }
     return x;
 }
@@ -144,16 +160,42 @@ int import_image(struct importer *m, const MsOnnx__Node *node, size_t i)
 int import_rows(struct importer *m, const MsOnnx__Node *node, size_t i)
 {
     int x = import_read(m, node, i);
-    return x < 0 || import_value(m, x)->n_dims == 2
-               ? x
+    int rc = x < 0 || import_value(m, x)->n_dims != 2 ? x : import_as_rows(m, x);
+    return rc < 0 || import_value(m, x)->n_dims == 2
+               ? rc
                : import_fail(m,
                              "it reads rows (n, values), and gets %d dimensions; flatten them "
                              "before it",
                              import_value(m, x)->n_dims);
 }
 
-int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
-                 struct value *ret)
+int import_tokens(struct importer *m, const MsOnnx__Node *node, size_t i)
+{
+    int x = import_read(m, node, i);
+    int rc = x < 0 || view_is_pixels(&import_value(m, x)->view) ? x : import_as_sequence(m, x);
+    return rc < 0 || view_is_tokens(&import_value(m, x)->view)
+               ? rc
+               : import_fail(m,
+                             "it reads rows (n, values), tokens (n, t, values) or images with "
+                             "their channels last, and gets %d dimensions that are no such",
+                             import_value(m, x)->n_dims);
+}
+
+int import_sequence(struct importer *m, const MsOnnx__Node *node, size_t i)
+{
+    int x = import_read(m, node, i);
+    int rc = x < 0 ? x : import_as_sequence(m, x);
+    return rc < 0 || view_is_whole(&import_value(m, x)->view, VIEW_SEQUENCE)
+               ? rc
+               : import_fail(m,
+                             "it reads a sequence (n, tokens, channels), and gets %d dimensions "
+                             "that are none",
+                             import_value(m, x)->n_dims);
+}
+
+/* n_stored: the dimensions that it has in the file. */
+static int take_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
+                      int n_stored, struct value *ret)
 {
     int index = import_input(m, node, i);
     if (index < NO_VALUE) {
@@ -168,21 +210,29 @@ int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_d
                                ? ": weights that are made of the data are not known"
                                : "");
     }
-    const char *name = value->tensor->name;
-    const char *own = m->file->model->graph->initializer[value->tensor->index]->name;
+    if (value->n_dims != n_dims || value->tensor->n_dims != n_stored) {
+        return import_fail(m, "%.80s has %d dimensions in the file, and %d are known",
+                           value->tensor->name, value->tensor->n_dims, n_stored);
+    }
+    int rc = import_use(m, value->tensor);
+    if (rc == MS_OK) {
+        *ret = *import_value(m, index);
+    }
+    return rc;
+}
+
+int import_use(struct importer *m, const struct onnx_tensor *tensor)
+{
+    const char *name = tensor->name;
+    const char *own = m->file->model->graph->initializer[tensor->index]->name;
     if (strncmp(own, "val_", 4) == 0 || strncmp(own, "lifted_tensor_", 14) == 0) {
         return import_fail(m,
                            "%.80s is a constant that the exporter made, and would be trained; give "
                            "the module a parameter, or export it with optimize=False",
                            name);
     }
-    if (value->n_dims != n_dims) {
-        return import_fail(m, "%.80s has %d dimensions, and %d are known", name, value->n_dims,
-                           n_dims);
-    }
-    if (strcmp(value->tensor->type, "FLOAT") != 0) {
-        return import_fail(m, "%.80s is %s; export the model in float32", name,
-                           value->tensor->type);
+    if (strcmp(tensor->type, "FLOAT") != 0) {
+        return import_fail(m, "%.80s is %s; export the model in float32", name, tensor->type);
     }
     if (json_object_get(m->used, name) != NULL) {
         return import_fail(m, "%.80s is a parameter of another layer, too, and layers share none",
@@ -191,8 +241,33 @@ int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_d
     if (json_object_set_new(m->used, name, json_true()) < 0) {
         return import_fail_memory(m);
     }
-    *ret = *value;
     return MS_OK;
+}
+
+int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
+                 struct value *ret)
+{
+    return take_param(m, node, i, n_dims, n_dims, ret);
+}
+
+int import_is_kernel_of_matrix(const struct importer *m, int value)
+{
+    return value >= 0 && import_value(m, value)->kind == VALUE_PARAM &&
+           import_value(m, value)->n_dims == 4 && import_value(m, value)->tensor->n_dims == 2;
+}
+
+int import_kernel_of_matrix(struct importer *m, const MsOnnx__Node *node, size_t i,
+                            struct value *ret)
+{
+    return take_param(m, node, i, 4, 2, ret);
+}
+
+int import_repeated(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
+                    struct value *ret)
+{
+    int index = import_input(m, node, i);
+    const struct onnx_tensor *tensor = index >= 0 ? import_value(m, index)->tensor : NULL;
+    return take_param(m, node, i, n_dims, tensor != NULL ? tensor->n_dims : n_dims, ret);
 }
 
 /* ---- attributes ---- */
@@ -432,7 +507,15 @@ static json_t *wanted(const struct value *x)
     return input;
 }
 
-/* Images, or rows that are their pixels one behind the other. */
+/* Numbers of words. */
+static int add_tokens(struct importer *m, const MsOnnx__ValueInfo *info, struct value *x)
+{
+    x->kind = VALUE_TOKENS;
+    int index = import_keep(m, info->name, x);
+    return index < 0 ? index : MS_OK;
+}
+
+/* Images, or rows that are their pixels one behind the other, or tokens. */
 static int add_input(struct importer *m, json_t *document)
 {
     const MsOnnx__ValueInfo *info = NULL;
@@ -442,20 +525,28 @@ static int add_input(struct importer *m, json_t *document)
     }
     const MsOnnx__TensorType *type = info->type != NULL ? info->type->tensor_type : NULL;
     const size_t n = type != NULL && type->shape != NULL ? type->shape->n_dim : 0;
-    if ((n != 4 && n != 2) || type->elem_type != ONNX_FLOAT) {
+    const int is_tokens =
+        n == 2 && (type->elem_type == ONNX_INT64 || type->elem_type == ONNX_INT32);
+    if (!is_tokens && ((n != 4 && n != 2) || type->elem_type != ONNX_FLOAT)) {
         return import_fail(m,
                            "its input %.60s is %s with %zu dimensions; FLOAT images (n, channels, "
-                           "height, width) or rows (n, values) are known",
+                           "height, width) or rows (n, values) are known, and INT64 tokens (n, t)",
                            info->name, onnx_type_name(type != NULL ? type->elem_type : 0), n);
     }
-    struct value x = {.kind = VALUE_LAYER, .n_dims = (int)n, .expr = NO_VALUE};
+    struct value x = {.kind = VALUE_LAYER, .expr = NO_VALUE};
+    int64_t size[VIEW_AXES] = {1, 1, 1, 1};
     for (size_t i = 0; i < n; i++) {
-        const int64_t size = type->shape->dim[i]->dim_value;
-        x.dim[i] = size > 0 ? size : i == 0 ? SIZE_BATCH : SIZE_UNKNOWN;
+        const int64_t given = type->shape->dim[i]->dim_value;
+        size[i] = given > 0 ? given : i == 0 ? SIZE_BATCH : SIZE_UNKNOWN;
     }
+    const struct view view = view_whole(n == 4 ? VIEW_IMAGES : VIEW_ROWS, size);
+    import_set_view(&x, &view);
     snprintf(x.layer, sizeof(x.layer), "input");
     if (json_object_set_new(document, "input", wanted(&x)) < 0) {
         return import_fail_memory(m);
+    }
+    if (is_tokens) {
+        return add_tokens(m, info, &x);
     }
     int index = import_keep(m, info->name, &x);
     if (index >= 0 && n == 2) {
@@ -484,7 +575,12 @@ static int add_output(struct importer *m)
         return import_fail(m, "its output %.60s is made of nothing that the graph reads", name);
     }
     const int output = (int)json_integer_value(index);
-    int rc = import_make(m, output);
+    int rc = import_settle(m, output);
+    const struct view *view = &import_value(m, output)->view;
+    if (rc == MS_OK && !view_is_whole(view, view->form)) {
+        rc = import_fail(m, "its output %.60s is what a layer makes with its dimensions moved",
+                         name);
+    }
     return rc < 0 || import_value(m, output)->at == json_array_size(m->layers)
                ? rc
                : import_fail(m,
@@ -499,32 +595,23 @@ static int add_output(struct importer *m)
 static const struct {
     const char *name, *why;
 } unknown[] = {
-    {"Softmax",
-     "the loss has it: let the model end in what goes into it; inside of a model it is not "
-     "read from ONNX yet: write the network as a list"},
     {"LogSoftmax", "the loss has it: let the model end in what goes into it"},
-    {"GroupNormalization", "group_norm is not read from ONNX yet: write the network as a list"},
     {"Softplus", "there is no layer softplus or mish yet"},
     {"Mish", "there is no layer mish yet"},
     {"PRelu", "there is no ReLU with a learned slope yet"},
     {"Selu", "there is no layer selu yet"},
     {"LRN", "there is no local response normalization yet"},
-    {"Split", "parts of channels cannot be taken yet"},
-    {"Transpose", "dimensions keep their order here, but for the weight of a MatMul"},
-    {"Pad", "padding is a key of convolutions and pools, and symmetric"},
-    {"Resize", "images cannot be made larger yet"},
-    {"Upsample", "images cannot be made larger yet"},
-    {"RandomUniformLike", "a dropout that was taken apart, as those in place are: export the model "
-                          "for evaluation, or let it have nn.Dropout without inplace"},
-    {"LSTM", "there are no recurrent layers"},
-    {"GRU", "there are no recurrent layers"},
+    {"Upsample", "it is of opset 9: export with opset 11 or later, where it is Resize"},
+    {"RNN", "recurrent layers are lstm and gru"},
     {"If", "graphs with branches that the data choose are no lists of layers"},
     {"Loop", "graphs with loops are no lists of layers"},
 };
 
 const struct node_op *import_op(const char *name)
 {
-    const struct node_op *const tables[] = {layer_ops, norm_ops, shape_ops, function_ops};
+    const struct node_op *const tables[] = {
+        layer_ops, norm_ops,     shape_ops,   constant_ops,  part_ops,      place_ops,
+        join_ops,  function_ops, product_ops, attention_ops, recurrent_ops, resample_ops};
     for (size_t t = 0; t < MS_ARRAY_SIZE(tables); t++) {
         for (const struct node_op *op = tables[t]; op->name != NULL; op++) {
             if (strcmp(op->name, name) == 0) {
@@ -545,6 +632,14 @@ static int fail_unknown(struct importer *m, const MsOnnx__Node *node)
     return import_fail(m, "this op is not known; docs/networks.md lists those that are");
 }
 
+/* Of an LSTM or GRU perhaps its states alone. */
+static int makes_something(const MsOnnx__Node *node)
+{
+    const int may_be_states =
+        strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0;
+    return node->n_output > 0 && (node->output[0][0] != '\0' || may_be_states);
+}
+
 static int import_node(struct importer *m, const MsOnnx__Node *node)
 {
     m->node = node;
@@ -556,7 +651,7 @@ static int import_node(struct importer *m, const MsOnnx__Node *node)
     if (op == NULL) {
         return fail_unknown(m, node);
     }
-    if (node->n_input < (size_t)op->n_in || node->n_output == 0 || node->output[0][0] == '\0') {
+    if (node->n_input < (size_t)op->n_in || !makes_something(node)) {
         return import_fail(m, "it has %zu inputs and %zu outputs; the file is damaged",
                            node->n_input, node->n_output);
     }
@@ -646,7 +741,9 @@ static int import_graph(struct importer *m, json_t *document)
     return rc;
 }
 
-int onnx_network(const struct onnx_file *file, json_t **ret, struct ms_err *err)
+/* ret_used: the initializers that its layers have; NULL: nobody asks. */
+static int read_network(const struct onnx_file *file, json_t **ret, json_t **ret_used,
+                        struct ms_err *err)
 {
     struct ms_err why = {0, ""};
     const MsOnnx__Model *model = file->model;
@@ -662,29 +759,52 @@ int onnx_network(const struct onnx_file *file, json_t **ret, struct ms_err *err)
                          .by_name = json_object(),
                          .readers = json_object(),
                          .reads = json_object(),
+                         .pads = json_object(),
                          .used = json_object(),
                          .counts = json_object(),
                          .named = json_object(),
                          .layers = json_array()};
     json_t *document = json_pack("{s:s, s:O}", "summary", summary, "layers", m.layers);
     int rc = document != NULL && m.by_name != NULL && m.readers != NULL && m.reads != NULL &&
-                     m.used != NULL && m.counts != NULL && m.named != NULL
+                     m.pads != NULL && m.used != NULL && m.counts != NULL && m.named != NULL
                  ? import_graph(&m, document)
                  : import_fail_memory(&m);
     free(m.values);
     free(m.exprs);
     free(m.rows);
+    free(m.pieces);
     json_decref(m.by_name);
     json_decref(m.readers);
     json_decref(m.reads);
-    json_decref(m.used);
+    json_decref(m.pads);
     json_decref(m.counts);
     json_decref(m.named);
     json_decref(m.layers);
+    if (rc < 0 || ret_used == NULL) {
+        json_decref(m.used);
+    } else {
+        *ret_used = m.used;
+    }
     if (rc < 0) {
         json_decref(document);
         return ms_fail(err, rc, "%s", why.text);
     }
     *ret = document;
     return MS_OK;
+}
+
+int onnx_network(const struct onnx_file *file, json_t **ret, struct ms_err *err)
+{
+    return read_network(file, ret, NULL, err);
+}
+
+json_t *onnx_used(const struct onnx_file *file)
+{
+    json_t *document = NULL;
+    json_t *used = NULL;
+    if (read_network(file, &document, &used, NULL) < 0) {
+        return NULL;
+    }
+    json_decref(document);
+    return used;
 }

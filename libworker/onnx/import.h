@@ -1,23 +1,36 @@
 /* import.h - what the ops of a graph are turned into layers with; inside of onnx.h
  *
- * Nodes are taken in the file's order, which is that of execution. Each value is one of three: the
- * output of a layer or a function of it (VALUE_LAYER), a tensor that is trained (VALUE_PARAM), or
- * something that is known already (VALUE_INTS, VALUE_REAL). Functions of one value, as x / (1 +
- * exp(-x)), are kept as such until something else reads them: then they are one layer
- * (activation.c). */
+ * Nodes are taken in the file's order, which is that of execution. A value is the output of a layer
+ * or a function of it (VALUE_LAYER), seen in some way (view.h), a tensor that is trained
+ * (VALUE_PARAM), something that is known already (VALUE_INTS, VALUE_REAL, VALUE_RANGE, VALUE_MASK),
+ * drawn at random (VALUE_NOISE), or on its way to attention (VALUE_SCORES).
+ * Functions of one value, as x / (1 + exp(-x)), are kept as such until something else reads them:
+ * then they are one layer (activation.c). */
 #ifndef ONNX_IMPORT_H
 #define ONNX_IMPORT_H
 
 #include "libworker/onnx/file.h"
+#include "libworker/onnx/view.h"
 #include "proto/limits.h"
 
-enum { INTS_MAX = 64, EXPR_SIZE_MAX = 64, NO_VALUE = -1 };
+enum { INTS_MAX = 64, EXPR_SIZE_MAX = 64, PIECES_MAX = 64, NO_VALUE = -1 };
 
-/* Sizes that are not numbers: of the batch, and what only the data will say. */
-#define SIZE_BATCH   INT64_MIN
-#define SIZE_UNKNOWN (INT64_MIN + 1)
+enum value_kind {
+    VALUE_LAYER,
+    VALUE_PARAM,
+    VALUE_INTS,
+    VALUE_REAL,
+    VALUE_NOISE,
+    VALUE_TOKENS, /* the data, which are numbers of words */
+    VALUE_RANGE,  /* places: whole numbers from 0 on, or sums of such (node_places.c) */
+    VALUE_MASK,   /* a matrix: one number up to its diagonal, another one behind it */
+    VALUE_SCORES, /* queries times keys (attention.c) */
+    VALUE_PARTS,  /* of a value along an axis, one of which is taken */
+    VALUE_PIECES, /* rows of parameters, one behind the other (recurrent.c) */
+    VALUE_STATES, /* what recurrent layers make of the last token */
+};
 
-enum value_kind { VALUE_LAYER, VALUE_PARAM, VALUE_INTS, VALUE_REAL };
+enum noise { NOISE_UNIFORM, NOISE_KEPT, NOISE_SCALED }; /* product.c */
 
 enum fn {       /* of operands a and b, with numbers c and d */
           FN_X, /* the base itself */
@@ -40,6 +53,8 @@ enum fn {       /* of operands a and b, with numbers c and d */
           FN_GELU_TANH,
           FN_NEG,
           FN_EXP,
+          FN_LINEAR, /* c a + d */
+          FN_MOD,    /* of sizes */
 };
 
 struct expr {
@@ -58,21 +73,37 @@ struct value {
     /* VALUE_LAYER */
     char layer[MS_NAME_MAX + 1]; /* "": not a layer yet */
     size_t at;                   /* its place in the list, from 1; 0: the data */
-    int is_rows;                 /* the layer makes (n, c) of what has dims of one behind that */
+    struct view view;            /* of what the layer makes; of a function as its base */
     int expr;
     json_t *dense; /* borrowed: its keys, where it may still get a bias */
     /* VALUE_PARAM, and numbers that are initializers; NULL: others */
     const struct onnx_tensor *tensor;
     int is_transposed;
-    /* VALUE_INTS: of n_dims 0 or 1; VALUE_REAL: all elements are real */
+    int is_repeated; /* for each sample */
+    /* VALUE_INTS: of n_dims 0 or 1; VALUE_REAL: all elements are real; VALUE_RANGE: of each
+     * dimension its step */
     int n;
     int64_t ints[INTS_MAX];
     double real;
+    /* VALUE_NOISE: of these dims, where they are not drawn by 1 as one; real: how much is kept */
+    enum noise noise;
+    /* VALUE_SCORES: values q and k, real: times that. VALUE_PARTS: value q along axis k, in parts
+     * of ints. VALUE_PIECES: n of the importer's from q on. VALUE_STATES: ints say which; real: of
+     * cells. VALUE_MASK: real, and behind the diagonal: */
+    double behind;
+    int q, k;
+    int is_causal, is_soft;
+    double rate;
 };
 
 struct row_before { /* a concat, for those that begin with what it reads */
     int value, n;
     int of[INTS_MAX];
+};
+
+struct piece { /* rows of an initializer */
+    const struct onnx_tensor *tensor;
+    int64_t first, rows;
 };
 
 struct importer {
@@ -84,9 +115,12 @@ struct importer {
     size_t n_exprs, exprs_room;
     struct row_before *rows;
     size_t n_rows, rows_room;
+    struct piece *pieces;
+    size_t n_pieces, pieces_room;
     json_t *by_name; /* of a value: its index */
     json_t *readers; /* values that something reads which does not only make rows of them */
     json_t *reads;   /* of a value: how often it is read */
+    json_t *pads;    /* of the input of a convolution: zeros around it before its own */
     json_t *used;    /* initializers that a layer has */
     json_t *counts;  /* of layers of a kind without a name */
     json_t *named;   /* kinds whose layers are numbered here: a module has the list's number */
@@ -101,7 +135,9 @@ struct node_op {
     int (*import)(struct importer *m, const MsOnnx__Node *node);
     int arg; /* enum fn of those that are functions */
 };
-extern const struct node_op layer_ops[], norm_ops[], shape_ops[], function_ops[]; /* NULL ends */
+extern const struct node_op layer_ops[], norm_ops[], shape_ops[], constant_ops[], part_ops[],
+    place_ops[], join_ops[], function_ops[], product_ops[], attention_ops[], recurrent_ops[],
+    resample_ops[]; /* NULL ends */
 
 /* ---- import.c ---- */
 
@@ -117,9 +153,31 @@ struct value *import_value(const struct importer *m, int index);
  * negative code. */
 int import_image(struct importer *m, const MsOnnx__Node *node, size_t i);
 int import_rows(struct importer *m, const MsOnnx__Node *node, size_t i);
+/* What has all channels last: rows, images (channels last), or a sequence, whose samples and tokens
+ * stand in any order before them. */
+int import_tokens(struct importer *m, const MsOnnx__Node *node, size_t i);
+/* A sequence in its order. */
+int import_sequence(struct importer *m, const MsOnnx__Node *node, size_t i);
+/* Value x, which is a layer's from now on, without channels that are cut or shuffled. */
+int import_settle(struct importer *m, int x);
+/* ... seen as rows (n, values), of which something may have to be made. */
+int import_as_rows(struct importer *m, int x);
+/* Images of which a view makes tokens become a sequence. */
+int import_as_sequence(struct importer *m, int x);
+/* Sets its view and dims. */
+void import_set_view(struct value *value, const struct view *view);
 /* A parameter of so many dimensions, which no other layer has. */
 int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
                  struct value *ret);
+/* An initializer that a layer has from now on, as none before. */
+int import_use(struct importer *m, const struct onnx_tensor *tensor);
+/* A parameter (out, channels) that an Unsqueeze made (out, channels, 1, 1). */
+int import_is_kernel_of_matrix(const struct importer *m, int value);
+int import_kernel_of_matrix(struct importer *m, const MsOnnx__Node *node, size_t i,
+                            struct value *ret);
+/* One that is repeated for each sample, as so many dimensions. */
+int import_repeated(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
+                    struct value *ret);
 /* Output i is that value from now on; a copy of it under a name of its own, which gets no bias. */
 int import_bind(struct importer *m, const MsOnnx__Node *node, size_t i, const struct value *value);
 
@@ -136,7 +194,7 @@ int attribute_ints(struct importer *m, const MsOnnx__Node *node, const char *nam
 const MsOnnx__Attribute *attribute_find(const MsOnnx__Node *node, const char *name);
 
 /* A layer of that kind which reads value x: keys is taken; NULL: without memory. name: "" its kind
- * and number. Fills ret, an image or rows as x is, with that layer; its dims are x's. */
+ * and number. Fills ret, seen as x is, with that layer. */
 int import_layer(struct importer *m, const char *kind, const char *name, json_t *keys, int x,
                  struct value *ret);
 /* ... that reads several. */
@@ -181,12 +239,84 @@ int import_tensor(struct importer *m, const MsOnnx__Tensor *tensor, struct value
 
 int import_concat_ints(struct importer *m, const MsOnnx__Node *node);
 int import_binary_ints(struct importer *m, const MsOnnx__Node *node, int a, int b);
+int import_bind_ints(struct importer *m, const MsOnnx__Node *node, const int64_t *ints, int n,
+                     int is_scalar);
+/* One number of all elements, in a shape. */
+int import_bind_filled(struct importer *m, const MsOnnx__Node *node, const struct value *with,
+                       const struct value *shape);
+/* Axis of n_dims, counted from the end where it is negative; -1: there is none. */
+int import_axis(int64_t axis, int n_dims);
+/* Gather, Slice and Split of what a layer makes (node_part.c). */
+int import_take_part(struct importer *m, const MsOnnx__Node *node, int x);
+int import_cut(struct importer *m, const MsOnnx__Node *node, int x);
+
+/* ---- node_places.c ---- */
+
+/* Places times a number, or plus others of another dimension. */
+int import_binary_places(struct importer *m, const MsOnnx__Node *node, enum fn fn, int a, int b);
+/* ... with dimensions of 1 more, n_dims in all. */
+int import_unsqueeze_places(struct importer *m, const MsOnnx__Node *node, int x, unsigned axes,
+                            int n_dims);
+/* All values of x, one behind the other, by places that leave none out. */
+int import_see_places(struct importer *m, const MsOnnx__Node *node, int x, int at);
+
+/* ---- node_resample.c ---- */
+
+/* Adds those zeros around input 0 that the convolution takes for its own: top, left, bottom, right.
+ */
+void import_folded_pads(const struct importer *m, const MsOnnx__Node *node, int64_t pads[4]);
+
+/* ---- node_token.c ---- */
+
+/* Parameter x by words, which are the data's, or all its rows by their places. */
+int import_rows_of(struct importer *m, const MsOnnx__Node *node, int x, int words);
+/* A sum of a sequence and a parameter of its places. 1: it was one. */
+int import_places(struct importer *m, const MsOnnx__Node *node, int a, int b);
+
+/* ---- attention.c ---- */
+
+/* A product of two values that layers made, or of scores and values. */
+int import_attend(struct importer *m, const MsOnnx__Node *node, int a, int b);
+/* Scores times or by a number, or plus a mask; a mask and a number. */
+int import_scored(struct importer *m, const MsOnnx__Node *node, enum fn fn, int a, int b);
+int import_masked(struct importer *m, const MsOnnx__Node *node, enum fn fn, int a, int b);
+/* 1: it is a mask; a square of numbers in the file becomes one where it is. Negative: no memory, or
+ * it could not be read. */
+int import_is_mask(struct importer *m, int value);
+int import_chosen(struct importer *m, const MsOnnx__Node *node); /* Where */
+
+/* ---- recurrent.c ---- */
+
+/* So many rows of a parameter, for the gates of an LSTM or GRU. */
+int import_piece(struct importer *m, const MsOnnx__Node *node, const struct value *param,
+                 int64_t first, int64_t rows);
+/* Pieces, or states, one behind the other: a Concat whose first input is one. */
+int import_join_pieces(struct importer *m, const MsOnnx__Node *node);
+int import_join_states(struct importer *m, const MsOnnx__Node *node);
+/* Pieces x with dimensions of 1 in these places. */
+int import_widen_pieces(struct importer *m, const MsOnnx__Node *node, int x, unsigned axes);
+/* One of states x: a token of what their layer makes. */
+int import_take_state(struct importer *m, const MsOnnx__Node *node, int x, int64_t place);
+
+/* ---- product.c ---- */
+
+/* Is it a tensor that is trained, for a product? One number that an exporter made is none. */
+int import_is_factor(const struct importer *m, int value);
+/* x times input i, which is a factor, as a layer. */
+int import_factor(struct importer *m, const MsOnnx__Node *node, int x, size_t i);
+/* Has it a value for each channel of each sample of images x? */
+int import_is_gate(const struct value *gate, const struct value *x);
+/* A quotient or a product of two values, one of which is VALUE_NOISE. */
+int import_noise(struct importer *m, const MsOnnx__Node *node, enum fn fn, int a, int b);
 
 /* ---- activation.c ---- */
 
-/* The layer of a value, made of it where there is none yet. */
+/* The layer of a value, made of it where there is none yet. MS_E_INVALID: the value is a parameter,
+ * known or drawn at random, or what it is made of is no layer's function. */
 int import_make(struct importer *m, int value);
 /* An expression that is the value itself; its index, or a negative code. */
 int import_base(struct importer *m, int value);
+/* The value that it is some number times of; itself: 1. */
+int import_multiple_of(struct importer *m, int value, double *ret_factor);
 
 #endif

@@ -1,7 +1,5 @@
-/* node.c - ops that are layers: convolutions, dense layers, pools, rows, dropout */
+/* node.c - ops that are layers: convolutions, dense layers, pools, dropout */
 #include "libworker/onnx/import.h"
-
-#include "proto/grow.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +68,7 @@ int import_name_parts(struct importer *m, const struct part *parts, int n, int i
 
 struct frame {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
+    int is_same, is_ceil; /* more is padded at the end, as these say */
 };
 
 static json_t *pair(const int64_t of[2])
@@ -77,11 +76,16 @@ static json_t *pair(const int64_t of[2])
     return json_pack("[I,I]", (json_int_t)of[0], (json_int_t)of[1]);
 }
 
-/* floor((size + 2 padding - reach) / stride) + 1, with ceil one more where a rest is left. */
+/* floor((size + 2 padding - reach) / stride) + 1, with ceil one more where a rest is left; same:
+ * ceil(size / stride). */
 static int64_t window_size(const struct frame *f, int i, int64_t size, int64_t *ret_rest)
 {
+    if (f->is_same) {
+        *ret_rest = 0;
+        return (size + f->stride[i] - 1) / f->stride[i]; /* of a size that is known */
+    }
     const int64_t reach = (f->kernel[i] - 1) * f->dilation[i] + 1;
-    const int64_t free = size + 2 * f->padding[i] - reach;
+    const int64_t free = size < 0 ? -1 : size + 2 * f->padding[i] - reach;
     *ret_rest = size < 0 || free < 0 ? 0 : free % f->stride[i];
     return size < 0 || free < 0 ? SIZE_UNKNOWN : free / f->stride[i] + 1;
 }
@@ -99,7 +103,65 @@ static int check_auto_pad(struct importer *m, const MsOnnx__Node *node, int64_t 
                                 "of its padding");
 }
 
-static int read_frame(struct importer *m, const MsOnnx__Node *node, struct frame *ret)
+/* What makes images of images. */
+static void set_images(struct value *value, int64_t channels, int64_t height, int64_t width)
+{
+    const int64_t size[VIEW_AXES] = {value->view.size[AXIS_SAMPLE], channels,
+                                     height > 0 ? height : SIZE_UNKNOWN,
+                                     width > 0 ? width : SIZE_UNKNOWN};
+    const struct view view = view_whole(VIEW_IMAGES, size);
+    import_set_view(value, &view);
+}
+
+static json_t *padding_of(const struct frame *f)
+{
+    return f->is_same ? json_string("same") : pair(f->padding);
+}
+
+/* What is padded of axis i, before and behind the images, where padding is `same`; and what more
+ * behind them for a pool's window over what is left. */
+static void usual_pads(const struct frame *f, int i, int64_t size, int64_t ret_same[2],
+                       int64_t *ret_ceil)
+{
+    int64_t rest = 0;
+    const int64_t n = window_size(f, i, size, &rest);
+    const int64_t reach = (f->kernel[i] - 1) * f->dilation[i] + 1;
+    const int64_t steps = (size + f->stride[i] - 1) / f->stride[i] - 1;
+    const int64_t total = steps * f->stride[i] + reach - size;
+    ret_same[0] = total > 0 ? total / 2 : 0;
+    ret_same[1] = total > 0 ? total - total / 2 : 0;
+    *ret_ceil = rest > 0 && n * f->stride[i] < size + f->padding[i] ? f->stride[i] - rest : 0;
+}
+
+/* Pads that are not alike on both sides: those that a layer has for a word. */
+static int read_uneven(struct importer *m, const MsOnnx__Node *node, const struct value *x,
+                       const int64_t pads[4], struct frame *ret)
+{
+    int is_same = strcmp(node->op_type, "ConvTranspose") != 0;
+    int is_ceil = strstr(node->op_type, "Pool") != NULL;
+    for (int i = 0; i < 2; i++) {
+        const int64_t size = x->dim[2 + i];
+        int64_t same[2];
+        int64_t more = 0;
+        if (size < 1 || size > MS_IMAGE_SIDE_MAX) {
+            is_same = is_ceil = 0;
+            break;
+        }
+        usual_pads(ret, i, size, same, &more);
+        is_same &= pads[i] == same[0] && pads[i + 2] == same[1];
+        is_ceil &= pads[i + 2] == pads[i] + more;
+    }
+    ret->is_same = is_same;
+    ret->is_ceil = is_ceil && !is_same;
+    return is_same || is_ceil
+               ? MS_OK
+               : import_fail(m, "pads [%lld, %lld, %lld, %lld]: padding is as much on both sides",
+                             (long long)pads[0], (long long)pads[1], (long long)pads[2],
+                             (long long)pads[3]);
+}
+
+/* Of a node that reads x, but for its kernel. */
+static int read_frame(struct importer *m, const MsOnnx__Node *node, int x, struct frame *ret)
 {
     int64_t pads[4];
     int rc = attribute_ints(m, node, "strides", 2, 1, ret->stride);
@@ -109,6 +171,7 @@ static int read_frame(struct importer *m, const MsOnnx__Node *node, struct frame
     if (rc < 0) {
         return rc;
     }
+    import_folded_pads(m, node, pads);
     for (int i = 0; i < 2; i++) {
         const int is_size = ret->kernel[i] >= 1 && ret->kernel[i] <= MS_IMAGE_SIDE_MAX &&
                             ret->stride[i] >= 1 && ret->stride[i] <= MS_IMAGE_SIDE_MAX &&
@@ -117,13 +180,12 @@ static int read_frame(struct importer *m, const MsOnnx__Node *node, struct frame
         if (!is_size) {
             return import_fail(m, "a window with a size that is none");
         }
-        if (pads[i] != pads[i + 2]) {
-            return import_fail(m, "pads %lld and %lld: padding is as much on both sides",
-                               (long long)pads[i], (long long)pads[i + 2]);
-        }
         ret->padding[i] = pads[i];
     }
-    return MS_OK;
+    ret->is_same = ret->is_ceil = 0;
+    return pads[0] == pads[2] && pads[1] == pads[3]
+               ? MS_OK
+               : read_uneven(m, node, import_value(m, x), pads, ret);
 }
 
 /* ---- convolutions and dense layers ---- */
@@ -154,9 +216,67 @@ int import_bias(struct importer *m, const MsOnnx__Node *node, size_t i, int64_t 
 static json_t *conv_keys(const struct frame *f, int64_t out, int64_t groups, int has_bias)
 {
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:I, s:s}", "out", (json_int_t)out, "kernel",
-                     pair(f->kernel), "stride", pair(f->stride), "padding", pair(f->padding),
+                     pair(f->kernel), "stride", pair(f->stride), "padding", padding_of(f),
                      "dilation", pair(f->dilation), "groups", (json_int_t)groups, "bias",
                      has_bias ? "fan_in" : "none");
+}
+
+/* Of rows, or of each pixel of images. may_have_bias: a following Add may be it. */
+static int bind_dense(struct importer *m, const MsOnnx__Node *node, int x,
+                      const struct value *weight, const char *bias, int may_have_bias)
+{
+    struct value made;
+    char name[MS_NAME_MAX + 1];
+    const struct part parts[] = {{"weight", "weight", weight->tensor->name},
+                                 {"bias", "bias", bias}};
+    json_t *keys = json_pack("{s:I, s:s}", "out", (json_int_t)weight->dim[0], "bias",
+                             bias != NULL ? "fan_in" : "none");
+    if (import_value(m, x)->view.form == VIEW_IMAGES &&
+        json_object_set_new(keys, "over", json_string("channels"))) {
+        json_decref(keys);
+        keys = NULL;
+    }
+    int rc = keys == NULL ? import_fail_memory(m) : import_name_parts(m, parts, 2, 0, keys, name);
+    if (rc < 0) {
+        json_decref(keys);
+        return rc;
+    }
+    json_t *mine = json_incref(keys);
+    rc = import_layer(m, "dense", name, keys, x, &made);
+    json_decref(mine); /* the list has it */
+    if (rc < 0) {
+        return rc;
+    }
+    struct view view = made.view;
+    view_set_channels(&view, weight->dim[0]);
+    import_set_view(&made, &view);
+    rc = import_bind(m, node, 0, &made);
+    if (rc == MS_OK && may_have_bias) {
+        import_value(m, (int)m->n_values - 1)->dense = mine;
+    }
+    return rc;
+}
+
+/* A convolution of pixels alone whose weight is a matrix: what a dense layer over channels is. */
+static int import_conv_of_matrix(struct importer *m, const MsOnnx__Node *node, int x)
+{
+    struct value weight;
+    struct frame frame = {.kernel = {1, 1}};
+    int64_t groups = 1;
+    const char *bias = NULL;
+    int rc = attribute_int(m, node, "group", 1, &groups);
+    rc = rc < 0 ? rc : read_frame(m, node, x, &frame);
+    if (rc < 0) {
+        return rc;
+    }
+    if (groups != 1 || frame.stride[0] != 1 || frame.stride[1] != 1 || frame.padding[0] != 0 ||
+        frame.padding[1] != 0) {
+        return import_fail(m, "its weight is a matrix, of each pixel, and it has groups, strides "
+                              "or padding");
+    }
+    rc = import_kernel_of_matrix(m, node, 1, &weight);
+    rc = rc < 0 ? rc : import_bias(m, node, 2, weight.dim[0], &bias);
+    return rc < 0 ? rc : bind_dense(m, node, x, &weight, bias, 0);
 }
 
 static int import_conv(struct importer *m, const MsOnnx__Node *node)
@@ -168,13 +288,16 @@ static int import_conv(struct importer *m, const MsOnnx__Node *node)
     int64_t rest = 0;
     char name[MS_NAME_MAX + 1];
     int x = import_image(m, node, 0);
+    if (x >= 0 && import_is_kernel_of_matrix(m, import_input(m, node, 1))) {
+        return import_conv_of_matrix(m, node, x);
+    }
     int rc = x < 0 ? x : import_param(m, node, 1, 4, &weight);
     rc = rc < 0 ? rc : attribute_int(m, node, "group", 1, &groups);
     if (rc < 0) {
         return rc;
     }
     memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
-    rc = read_frame(m, node, &frame);
+    rc = read_frame(m, node, x, &frame);
     struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
     rc = rc < 0 ? rc : import_bias(m, node, 2, weight.dim[0], &parts[1].name);
     if (rc < 0) {
@@ -193,9 +316,8 @@ static int import_conv(struct importer *m, const MsOnnx__Node *node)
     if (rc < 0) {
         return rc;
     }
-    made.dim[1] = weight.dim[0];
-    made.dim[2] = window_size(&frame, 0, made.dim[2], &rest);
-    made.dim[3] = window_size(&frame, 1, made.dim[3], &rest);
+    set_images(&made, weight.dim[0], window_size(&frame, 0, made.dim[2], &rest),
+               window_size(&frame, 1, made.dim[3], &rest));
     return import_bind(m, node, 0, &made);
 }
 
@@ -231,7 +353,7 @@ static int import_conv_transpose(struct importer *m, const MsOnnx__Node *node)
         return rc;
     }
     memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
-    rc = read_frame(m, node, &frame);
+    rc = read_frame(m, node, x, &frame);
     struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
     rc = rc < 0 ? rc : import_bias(m, node, 2, out, &parts[1].name);
     if (rc < 0) {
@@ -249,39 +371,9 @@ static int import_conv_transpose(struct importer *m, const MsOnnx__Node *node)
     if (rc < 0) {
         return rc;
     }
-    made.dim[1] = out;
-    made.dim[2] = widened_size(&frame, 0, made.dim[2], more[0]);
-    made.dim[3] = widened_size(&frame, 1, made.dim[3], more[1]);
+    set_images(&made, out, widened_size(&frame, 0, made.dim[2], more[0]),
+               widened_size(&frame, 1, made.dim[3], more[1]));
     return import_bind(m, node, 0, &made);
-}
-
-/* may_have_bias: a following Add may be it. */
-static int bind_dense(struct importer *m, const MsOnnx__Node *node, int x,
-                      const struct value *weight, const char *bias, int may_have_bias)
-{
-    struct value made;
-    char name[MS_NAME_MAX + 1];
-    const struct part parts[] = {{"weight", "weight", weight->tensor->name},
-                                 {"bias", "bias", bias}};
-    json_t *keys = json_pack("{s:I, s:s}", "out", (json_int_t)weight->dim[0], "bias",
-                             bias != NULL ? "fan_in" : "none");
-    int rc = keys == NULL ? import_fail_memory(m) : import_name_parts(m, parts, 2, 0, keys, name);
-    if (rc < 0) {
-        json_decref(keys);
-        return rc;
-    }
-    json_t *mine = json_incref(keys);
-    rc = import_layer(m, "dense", name, keys, x, &made);
-    json_decref(mine); /* the list has it */
-    if (rc < 0) {
-        return rc;
-    }
-    made.dim[1] = weight->dim[0];
-    rc = import_bind(m, node, 0, &made);
-    if (rc == MS_OK && may_have_bias) {
-        import_value(m, (int)m->n_values - 1)->dense = mine;
-    }
-    return rc;
 }
 
 int import_name_bias(struct importer *m, json_t *keys, const char *bias)
@@ -311,7 +403,7 @@ static int import_gemm(struct importer *m, const MsOnnx__Node *node)
     const char *bias = NULL;
     int64_t flip[2] = {0, 0};
     double scale[2] = {1, 1};
-    int x = import_rows(m, node, 0);
+    int x = import_tokens(m, node, 0);
     int rc = x < 0 ? x : attribute_int(m, node, "transA", 0, &flip[0]);
     rc = rc < 0 ? rc : attribute_int(m, node, "transB", 0, &flip[1]);
     rc = rc < 0 ? rc : attribute_real(m, node, "alpha", 1, &scale[0]);
@@ -338,7 +430,15 @@ static int import_gemm(struct importer *m, const MsOnnx__Node *node)
 static int import_matmul(struct importer *m, const MsOnnx__Node *node)
 {
     struct value weight;
-    int x = import_rows(m, node, 0);
+    int x = import_input(m, node, 0);
+    int by = import_input(m, node, 1);
+    if (x < 0 || by < 0) {
+        return x < NO_VALUE ? x : by < NO_VALUE ? by : import_fail(m, "an input is missing");
+    }
+    if (import_value(m, by)->kind == VALUE_LAYER) {
+        return import_attend(m, node, x, by);
+    }
+    x = import_tokens(m, node, 0);
     int rc = x < 0 ? x : import_param(m, node, 1, 2, &weight);
     if (rc < 0) {
         return rc;
@@ -350,23 +450,6 @@ static int import_matmul(struct importer *m, const MsOnnx__Node *node)
                            weight.tensor->name);
     }
     return bind_dense(m, node, x, &weight, NULL, 1);
-}
-
-/* Of a weight, for the MatMul that reads it. */
-static int import_transpose(struct importer *m, const MsOnnx__Node *node)
-{
-    int x = import_input(m, node, 0);
-    if (x < 0) {
-        return x < NO_VALUE ? x : import_fail(m, "it has no input");
-    }
-    struct value value = *import_value(m, x);
-    const MsOnnx__Attribute *at = attribute_find(node, "perm");
-    if (value.kind != VALUE_PARAM || value.n_dims != 2 || value.is_transposed ||
-        (at != NULL && (at->n_ints != 2 || at->ints[0] != 1 || at->ints[1] != 0))) {
-        return import_fail(m, "dimensions keep their order here, but for the weight of a MatMul");
-    }
-    value.is_transposed = 1;
-    return import_bind(m, node, 0, &value);
 }
 
 /* ---- pools ---- */
@@ -388,16 +471,19 @@ static int import_pool(struct importer *m, const MsOnnx__Node *node)
     int64_t is_ceil = 0;
     int x = import_image(m, node, 0);
     int rc = x < 0 ? x : attribute_ints(m, node, "kernel_shape", 2, 0, frame.kernel);
-    rc = rc < 0 ? rc : read_frame(m, node, &frame);
+    rc = rc < 0 ? rc : read_frame(m, node, x, &frame);
     rc = rc < 0 ? rc : attribute_int(m, node, "ceil_mode", 0, &is_ceil);
     rc = rc < 0 ? rc : attribute_int(m, node, "count_include_pad", 0, &padding_counts);
     if (rc < 0) {
         return rc;
     }
+    is_ceil |= frame.is_ceil; /* as numbers: so padded, floor and ceil are one */
     if (frame.dilation[0] != 1 || frame.dilation[1] != 1) {
         return import_fail(m, "pools have no dilation");
     }
-    if (!is_max && padding_counts != 0 && (frame.padding[0] != 0 || frame.padding[1] != 0)) {
+    const int is_padded =
+        frame.padding[0] != 0 || frame.padding[1] != 0 || frame.is_same || frame.is_ceil;
+    if (!is_max && padding_counts != 0 && is_padded) {
         return import_fail(m,
                            "padding counts in its means; export it with count_include_pad=False");
     }
@@ -408,7 +494,7 @@ static int import_pool(struct importer *m, const MsOnnx__Node *node)
         return import_bind(m, node, 0, &same);
     }
     json_t *keys = json_pack("{s:o, s:o, s:o}", "kernel", pair(frame.kernel), "stride",
-                             pair(frame.stride), "padding", pair(frame.padding));
+                             pair(frame.stride), "padding", padding_of(&frame));
     if (keys != NULL && is_ceil != 0 && json_object_set_new(keys, "ceil", json_true()) < 0) {
         json_decref(keys);
         keys = NULL;
@@ -417,127 +503,23 @@ static int import_pool(struct importer *m, const MsOnnx__Node *node)
     if (rc < 0) {
         return rc;
     }
-    made.dim[2] = pool_size(&frame, 0, made.dim[2], is_ceil);
-    made.dim[3] = pool_size(&frame, 1, made.dim[3], is_ceil);
+    set_images(&made, made.dim[1], pool_size(&frame, 0, made.dim[2], is_ceil),
+               pool_size(&frame, 1, made.dim[3], is_ceil));
     return import_bind(m, node, 0, &made);
 }
 
-/* ---- channels in a row ---- */
-
-enum { JOIN_MAX = 8 };
-
-/* The longest row before that this one begins with: of DenseNet's, all but the last. */
-static const struct row_before *begins_with(const struct importer *m, const int *of, int n)
-{
-    const struct row_before *best = NULL;
-    for (size_t i = 0; i < m->n_rows; i++) {
-        const struct row_before *row = &m->rows[i];
-        if (row->n <= n && (best == NULL || row->n > best->n) &&
-            memcmp(row->of, of, sizeof(of[0]) * (size_t)row->n) == 0) {
-            best = row;
-        }
-    }
-    return best;
-}
-
-static int keep_row(struct importer *m, const int *of, int n, int value)
-{
-    void *grown = ms_grow(m->rows, m->n_rows, 1, sizeof(*m->rows), &m->rows_room);
-    if (grown == NULL) {
-        return import_fail_memory(m);
-    }
-    m->rows = grown;
-    struct row_before *row = &m->rows[m->n_rows++];
-    *row = (struct row_before){.value = value, .n = n};
-    memcpy(row->of, of, sizeof(of[0]) * (size_t)n);
-    return MS_OK;
-}
-
-static int64_t channels_of(const struct importer *m, const int *of, int n)
-{
-    int64_t channels = 0;
-    for (int i = 0; i < n; i++) {
-        const int64_t more = import_value(m, of[i])->dim[1];
-        channels = more < 0 || channels < 0 ? SIZE_UNKNOWN : channels + more;
-    }
-    return channels;
-}
-
-/* Eight at a time; the first of the next eight is what they made. */
-static int join_all(struct importer *m, const int *of, int n, struct value *ret)
-{
-    int parts[INTS_MAX];
-    const struct row_before *row = begins_with(m, of, n);
-    int n_parts = 0;
-    int taken = 0;
-    if (row != NULL) {
-        parts[n_parts++] = row->value;
-        taken = row->n;
-    }
-    memcpy(parts + n_parts, of + taken, sizeof(of[0]) * (size_t)(n - taken));
-    n_parts += n - taken;
-    *ret = *import_value(m, parts[0]);
-    while (n_parts > 1) {
-        const int now = n_parts < JOIN_MAX ? n_parts : JOIN_MAX;
-        const int64_t channels = channels_of(m, parts, now);
-        int rc = import_join(m, "concat", parts, now, ret);
-        if (rc < 0) {
-            return rc;
-        }
-        ret->dim[1] = channels;
-        if (n_parts > now) {
-            char own[32];
-            snprintf(own, sizeof(own), "\t%zu", m->n_values); /* no name that a file can have */
-            rc = import_keep(m, own, ret);
-            if (rc < 0) {
-                return rc;
-            }
-            parts[now - 1] = rc;
-        }
-        memmove(parts, parts + now - 1, sizeof(parts[0]) * (size_t)(n_parts - now + 1));
-        n_parts -= now - 1;
-    }
-    return MS_OK;
-}
-
-static int import_concat(struct importer *m, const MsOnnx__Node *node)
-{
-    int of[INTS_MAX];
-    int64_t axis = 0;
-    struct value made;
-    const int n = (int)node->n_input;
-    int first = import_input(m, node, 0);
-    int rc = first < NO_VALUE ? first : attribute_int(m, node, "axis", 0, &axis);
-    if (rc == MS_OK && first >= 0 && import_value(m, first)->kind == VALUE_INTS) {
-        return import_concat_ints(m, node);
-    }
-    if (rc == MS_OK && n > INTS_MAX) {
-        rc = import_fail(m, "%d inputs; at most %d are put in a row", n, INTS_MAX);
-    }
-    for (int i = 0; i < n && rc == MS_OK; i++) {
-        of[i] = import_input(m, node, (size_t)i);
-        if (of[i] == NO_VALUE || (of[i] >= 0 && import_value(m, of[i])->kind != VALUE_LAYER)) {
-            return import_fail(m, "input %d is nothing that is made of the data", i + 1);
-        }
-        rc = of[i] < 0 ? of[i] : import_make(m, of[i]);
-        if (rc == MS_OK && (import_value(m, of[i])->is_rows ||
-                            import_value(m, of[i])->n_dims != import_value(m, of[0])->n_dims)) {
-            rc = import_fail(m, "its inputs have different dimensions");
-        }
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    if (axis != 1 && axis + import_value(m, of[0])->n_dims != 1) {
-        return import_fail(m, "axis %lld: channels, or the values of rows, are put in a row",
-                           (long long)axis);
-    }
-    rc = join_all(m, of, n, &made);
-    rc = rc < 0 ? rc : import_bind(m, node, 0, &made);
-    return rc < 0 || n > INTS_MAX ? rc : keep_row(m, of, n, (int)m->n_values - 1);
-}
-
 /* ---- the rest ---- */
+
+/* Of attention's weights. */
+static int drop_scores(struct importer *m, const MsOnnx__Node *node, int x, double rate)
+{
+    struct value scores = *import_value(m, x);
+    if (!scores.is_soft || scores.rate != 0) {
+        return import_fail(m, "weights of attention are dropped behind their softmax, once");
+    }
+    scores.rate = rate;
+    return import_bind(m, node, 0, &scores);
+}
 
 /* What is dropped in training: of a model that was exported for evaluation, too. */
 static int import_dropout(struct importer *m, const MsOnnx__Node *node)
@@ -549,19 +531,63 @@ static int import_dropout(struct importer *m, const MsOnnx__Node *node)
     int rc = x < NO_VALUE ? x : ratio < NO_VALUE ? ratio : MS_OK;
     rc = rc < 0 ? rc : attribute_real(m, node, "ratio", 0.5, &rate);
     rc = rc < 0 || ratio == NO_VALUE ? rc : import_number(m, ratio, &rate);
-    if (rc == MS_OK && (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER)) {
+    const int is_scores = x >= 0 && import_value(m, x)->kind == VALUE_SCORES;
+    if (rc == MS_OK && (x == NO_VALUE || (import_value(m, x)->kind != VALUE_LAYER && !is_scores))) {
         rc = import_fail(m, "its input is nothing that is made of the data");
     }
     if (rc == MS_OK && !(rate >= 0 && rate <= 0.9999)) {
         rc = import_fail(m, "its ratio %g is not from 0 to 0.9999", rate);
     }
-    rc = rc < 0 ? rc : import_make(m, x);
+    if (rc == MS_OK && is_scores) {
+        return drop_scores(m, node, x, rate);
+    }
+    rc = rc < 0 ? rc : import_settle(m, x);
     if (rc < 0) {
         return rc;
     }
     made = *import_value(m, x);
     rc = rate == 0 ? MS_OK
                    : import_layer(m, "dropout", "", json_pack("{s:f}", "rate", rate), x, &made);
+    return rc < 0 ? rc : import_bind(m, node, 0, &made);
+}
+
+static int soften_scores(struct importer *m, const MsOnnx__Node *node, int x)
+{
+    int64_t axis = -1;
+    struct value scores = *import_value(m, x);
+    int rc = attribute_int(m, node, "axis", -1, &axis);
+    if (rc == MS_OK && (scores.is_soft || import_axis(axis, scores.n_dims) != scores.n_dims - 1)) {
+        rc = import_fail(m, "axis %lld: attention's softmax is over keys, the last one",
+                         (long long)axis);
+    }
+    scores.is_soft = 1;
+    return rc < 0 ? rc : import_bind(m, node, 0, &scores);
+}
+
+/* Over the values of a row, or the channels of a pixel or a token. */
+static int import_softmax(struct importer *m, const MsOnnx__Node *node)
+{
+    int64_t axis = -1;
+    struct value made;
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    if (graph->n_output > 0 && strcmp(node->output[0], graph->output[0]->name) == 0) {
+        return import_fail(m, "the loss has it: let the model end in what goes into it");
+    }
+    int x = import_input(m, node, 0);
+    if (x >= 0 && import_value(m, x)->kind == VALUE_SCORES) {
+        return soften_scores(m, node, x);
+    }
+    const int n = x >= 0 ? import_value(m, x)->n_dims : 0;
+    x = x < NO_VALUE ? x
+        : n == 2     ? import_rows(m, node, 0)
+        : n == 3     ? import_sequence(m, node, 0)
+                     : import_image(m, node, 0);
+    int rc = x < 0 ? x : attribute_int(m, node, "axis", -1, &axis);
+    if (rc == MS_OK && import_axis(axis, n) != (n == 3 ? 2 : 1)) {
+        rc = import_fail(m, "axis %lld: softmax is over the values of a row, or over channels",
+                         (long long)axis);
+    }
+    rc = rc < 0 ? rc : import_layer(m, "softmax", "", json_object(), x, &made);
     return rc < 0 ? rc : import_bind(m, node, 0, &made);
 }
 
@@ -585,15 +611,10 @@ static int import_identity(struct importer *m, const MsOnnx__Node *node)
 }
 
 const struct node_op layer_ops[] = {
-    {"Conv", 2, import_conv, 0},
-    {"ConvTranspose", 2, import_conv_transpose, 0},
-    {"Gemm", 2, import_gemm, 0},
-    {"MatMul", 2, import_matmul, 0},
-    {"Transpose", 1, import_transpose, 0},
-    {"MaxPool", 1, import_pool, 0},
-    {"AveragePool", 1, import_pool, 0},
-    {"Concat", 1, import_concat, 0},
-    {"Dropout", 1, import_dropout, 0},
-    {"Identity", 1, import_identity, 0},
-    {NULL, 0, NULL, 0},
+    {"Conv", 2, import_conv, 0},         {"ConvTranspose", 2, import_conv_transpose, 0},
+    {"Gemm", 2, import_gemm, 0},         {"MatMul", 2, import_matmul, 0},
+    {"MaxPool", 1, import_pool, 0},      {"AveragePool", 1, import_pool, 0},
+
+    {"Dropout", 1, import_dropout, 0},   {"Softmax", 1, import_softmax, 0},
+    {"Identity", 1, import_identity, 0}, {NULL, 0, NULL, 0},
 };

@@ -59,11 +59,13 @@ static int read_scale(struct importer *m, const MsOnnx__Node *node, int n_dims,
     return rc;
 }
 
-static int check_dims(struct importer *m, const struct value *part, const struct value *x)
+/* first: the dimension of x that the first one of the part goes along. */
+static int check_dims(struct importer *m, const struct value *part, const struct value *x,
+                      int first)
 {
     int same = 1;
     for (int i = 0; i < part->n_dims; i++) {
-        same &= part->dim[i] == x->dim[i + 1];
+        same &= part->dim[i] == x->dim[first + i];
     }
     return same ? MS_OK
                 : import_fail(m, "%.60s has not the shape of its input's samples",
@@ -72,12 +74,12 @@ static int check_dims(struct importer *m, const struct value *part, const struct
 
 /* A shift that is trained, or none, of the shape that the scale has. */
 static int read_shift(struct importer *m, const MsOnnx__Node *node, int n_dims,
-                      const struct value *x, const char **ret_name)
+                      const struct value *x, int first, const char **ret_name)
 {
     struct value shift;
     *ret_name = NULL;
     if (n_dims == 1) {
-        return import_bias(m, node, 2, x->dim[1], ret_name);
+        return import_bias(m, node, 2, x->dim[first], ret_name);
     }
     int index = import_input(m, node, 2);
     if (index < 0 || import_value(m, index)->kind == VALUE_REAL) {
@@ -86,14 +88,15 @@ static int read_shift(struct importer *m, const MsOnnx__Node *node, int n_dims,
                                  : import_fail(m, "its bias is a number, and not trained");
     }
     int rc = import_param(m, node, 2, n_dims, &shift);
-    rc = rc < 0 ? rc : check_dims(m, &shift, x);
+    rc = rc < 0 ? rc : check_dims(m, &shift, x, first);
     *ret_name = rc < 0 ? NULL : shift.tensor->name;
     return rc;
 }
 
-/* A layer of that kind with a scale and a shift of n_dims. */
+/* A layer of that kind with a scale and a shift of n_dims, from dimension `first` of x on; groups
+ * 0: it has none. */
 static int bind_norm(struct importer *m, const MsOnnx__Node *node, const char *kind, int x,
-                     int n_dims)
+                     int first, int n_dims, int64_t groups)
 {
     struct part parts[] = {{"weight", "gamma", NULL}, {"bias", "beta", NULL}};
     struct value scale;
@@ -103,9 +106,10 @@ static int bind_norm(struct importer *m, const MsOnnx__Node *node, const char *k
     int rc = attribute_real(m, node, "epsilon", 1e-5, &epsilon);
     rc = rc < 0 ? rc : read_scale(m, node, n_dims, &scale, &parts[0].name);
     const int has_scale = parts[0].name != NULL;
-    rc = rc < 0 || !has_scale ? rc : check_dims(m, &scale, import_value(m, x));
+    rc = rc < 0 || !has_scale ? rc : check_dims(m, &scale, import_value(m, x), first);
     const struct value like = *import_value(m, x);
-    rc = rc < 0 ? rc : read_shift(m, node, n_dims, &like, &parts[1].name);
+    rc = rc < 0 ? rc : read_shift(m, node, n_dims, &like, first, &parts[1].name);
+    const int is_over_channels = first == like.n_dims - 1 && like.view.form != VIEW_ROWS;
     if (rc == MS_OK && !has_scale && parts[1].name != NULL) {
         rc = import_fail(m, "it has a bias, and no scale that is trained");
     }
@@ -115,9 +119,13 @@ static int bind_norm(struct importer *m, const MsOnnx__Node *node, const char *k
     json_t *keys =
         json_pack("{s:f, s:s, s:s}", "epsilon", epsilon, "gamma", has_scale ? "ones" : "none",
                   "beta", parts[1].name != NULL ? "zeros" : "none");
-    rc = keys == NULL ? import_fail_memory(m)
-         : has_scale  ? import_name_parts(m, parts, 2, 1, keys, name)
-                      : MS_OK;
+    const int is_told =
+        keys != NULL &&
+        (!is_over_channels || json_object_set_new(keys, "over", json_string("channels")) == 0) &&
+        (groups == 0 || json_object_set_new(keys, "groups", json_integer(groups)) == 0);
+    rc = !is_told    ? import_fail_memory(m)
+         : has_scale ? import_name_parts(m, parts, 2, 1, keys, name)
+                     : MS_OK;
     if (rc < 0) {
         json_decref(keys);
         return rc;
@@ -126,34 +134,61 @@ static int bind_norm(struct importer *m, const MsOnnx__Node *node, const char *k
     return rc < 0 ? rc : import_bind(m, node, 0, &made);
 }
 
-/* Of all values of a sample: rows, or images over channels, height and width. */
+/* Of all values of a sample: rows, images over channels, height and width, or tokens and channels;
+ * of what has its channels last, over those of each pixel or token. */
 static int import_layer_norm(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t axis = -1;
     int x = import_input(m, node, 0);
-    const int is_rows = x >= 0 && import_value(m, x)->n_dims == 2;
-    x = x < NO_VALUE ? x : is_rows ? import_rows(m, node, 0) : import_image(m, node, 0);
-    int rc = x < 0 ? x : attribute_int(m, node, "axis", -1, &axis);
+    const int n = x >= 0 ? import_value(m, x)->n_dims : 0;
+    int rc = x < NO_VALUE ? x : attribute_int(m, node, "axis", -1, &axis);
     if (rc < 0) {
         return rc;
     }
+    const int is_rows = n == 2 && import_value(m, x)->view.form == VIEW_ROWS;
+    const int is_last = n > 1 && !is_rows && import_axis(axis, n) == n - 1 &&
+                        !view_is_whole(&import_value(m, x)->view, VIEW_IMAGES);
+    x = is_rows   ? import_rows(m, node, 0)
+        : is_last ? import_tokens(m, node, 0)
+        : n == 3  ? import_sequence(m, node, 0)
+                  : import_image(m, node, 0);
+    if (x < 0) {
+        return x;
+    }
     const int n_dims = import_value(m, x)->n_dims;
-    if (axis != 1 && axis != 1 - n_dims) {
-        return import_fail(m, "axis %lld: layer norms are over all values of a sample, from axis 1",
+    const int first = is_last ? n_dims - 1 : 1;
+    if (axis != first && axis != first - n_dims) {
+        return import_fail(m,
+                           "axis %lld: layer norms are over all values of a sample, from axis 1, "
+                           "or over channels that are last",
                            (long long)axis);
     }
-    return bind_norm(m, node, "layer_norm", x, n_dims - 1);
+    return bind_norm(m, node, "layer_norm", x, first, n_dims - first, 0);
 }
 
 static int import_instance_norm(struct importer *m, const MsOnnx__Node *node)
 {
     int x = import_image(m, node, 0);
-    return x < 0 ? x : bind_norm(m, node, "instance_norm", x, 1);
+    return x < 0 ? x : bind_norm(m, node, "instance_norm", x, 1, 1, 0);
+}
+
+/* Up to opset 20 scale and shift are of groups, and no layer has those. */
+static int import_group_norm(struct importer *m, const MsOnnx__Node *node)
+{
+    int64_t groups = 0;
+    int x = import_image(m, node, 0);
+    int rc = x < 0 ? x : attribute_int(m, node, "num_groups", 0, &groups);
+    if (rc == MS_OK && (groups < 1 || m->file->opset < 21)) {
+        rc = import_fail(m, groups < 1 ? "its num_groups is no number of groups"
+                                       : "its scale is of groups: export with opset 21");
+    }
+    return rc < 0 ? rc : bind_norm(m, node, "group_norm", x, 1, 1, groups);
 }
 
 const struct node_op norm_ops[] = {
     {"BatchNormalization", 5, import_batch_norm, 0},
     {"LayerNormalization", 2, import_layer_norm, 0},
     {"InstanceNormalization", 3, import_instance_norm, 0},
+    {"GroupNormalization", 3, import_group_norm, 0},
     {NULL, 0, NULL, 0},
 };

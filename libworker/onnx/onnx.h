@@ -6,8 +6,12 @@
  *     import.c          the graph as a list of layers (docs/networks.md)
  *     node.c ...        an op each: what it is as a layer, or why it is none
  *     constant.c        what is known when the file is read: shapes, numbers
+ *     view.c            dimensions that an exporter moves, cuts and puts together
+ *     settle.c          layers for what is left of that where something is computed
  *     activation.c      functions of one value, however an exporter takes them apart
+ *     attention.c       attention, likewise
  *     parameter.c       which tensors its layers have as parameters
+ *     write.c ...       the other way: write.h
  *
  * A file may be hostile: sizes and counts are checked before anything is believed, nothing in it is
  * followed but the names of its own values, and a file with weights beside it lies in its folder.

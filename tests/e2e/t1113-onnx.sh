@@ -44,7 +44,7 @@ ok "its table has its layers" says "stem.0" "$MSCTL" show --network "$T/job.yaml
 refused() { # TEXT SET...
     status 2 "$MSCTL" run --run-dir "$T/bad" "${@:2}" "$T/job.yaml" && says "$1" "$MSCTL" run --run-dir "$T/bad" "${@:2}" "$T/job.yaml" && [ ! -e "$T/bad" ]
 }
-ok "a node that cannot be kept" refused "node /Mul (Mul, opset 17): its inputs have two shapes" --set "network=$golden/gated-torchscript.onnx"
+ok "a node that cannot be kept" refused "node /frozen/BatchNormalization (BatchNormalization, opset 17): this batch norm is frozen" --set "network=$golden/frozen-torchscript.onnx"
 ok "batch norms that are no more" refused "export with optimize=False" --set "network=$golden/net-dynamo-optimized.onnx"
 ok "images of another size" refused "wants 3x20x16 and gets 3x32x32; add a resize transform" --set "transforms=[]"
 head -c 3000 "$golden/net-torchscript-train.onnx" >"$T/nets/cut.onnx"

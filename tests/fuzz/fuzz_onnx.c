@@ -39,7 +39,8 @@ static int check_parameter(void *arg, const struct onnx_tensor *tensor, struct m
 /* What was read is a network, though perhaps none of this input. */
 static void check_network(const struct onnx_file *file, json_t *document)
 {
-    static const struct network_input input = {2, 3, 20, 16, 10, 0, 0};
+    static const struct network_input input = {
+        .batch = 2, .channels = 3, .height = 20, .width = 16, .classes = 10};
     struct network *network = NULL;
     struct graph *graph = NULL;
     struct ms_err err = {0, ""};

@@ -142,9 +142,139 @@ def pooled(x):
     return torch.flatten(f.adaptive_avg_pool2d(x, 1), 1)
 
 
+class Next(nn.Module):
+    """ConvNeXt's block between a gated one, with stochastic depth, numbers, and dropout in place, as torchvision writes them."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, padding=1)
+        self.squeeze, self.excite = nn.Conv2d(6, 2, 1), nn.Conv2d(2, 6, 1)
+        self.norm, self.wide, self.narrow = nn.LayerNorm(6, eps=1e-6), nn.Linear(6, 12), nn.Linear(12, 6)
+        self.depthwise = nn.Conv2d(6, 6, 3, padding=1, groups=6)
+        self.layer_scale = nn.Parameter(torch.ones(6, 1, 1))
+        self.dropout = nn.Dropout(0.2, inplace=True)
+        self.fc = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = f.silu(self.stem(x))
+        x = f.hardsigmoid(self.excite(f.relu(self.squeeze(f.adaptive_avg_pool2d(x, 1))))) * x
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        y = self.layer_scale * self.narrow(f.gelu(self.wide(y))).permute(0, 3, 1, 2)
+        if self.training:
+            y = y * torch.empty([y.shape[0], 1, 1, 1], dtype=y.dtype).bernoulli_(0.75).div_(0.75)
+        x = 0.5 * (x + y) + 0.25 - torch.sigmoid(x)
+        return self.fc(self.dropout(f.hardswish(pooled(x))))
+
+
 class Frozen(nn.BatchNorm2d):
     def train(self, mode=True):
         return super().train(False)
+
+
+class Shuffled(nn.Module):
+    """Halves of channels, of which one is left as it is, and a shuffle of both, as ShuffleNet has them; three groups beside."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.middle, self.fc = nn.Conv2d(3, 12, 3, padding=1), nn.Conv2d(6, 6, 3, padding=1, groups=6, bias=False), nn.Linear(12, 4)
+
+    @staticmethod
+    def shuffle(x, groups):
+        n, c, h, w = x.size()
+        return x.view(n, groups, c // groups, h, w).transpose(1, 2).contiguous().view(n, c, h, w)
+
+    def forward(self, x):
+        for groups in 2, 3:
+            x = self.stem(x) if groups == 2 else x
+            left, right = x.chunk(2, dim=1)
+            x = self.shuffle(torch.cat((left, f.relu(self.middle(right)) if groups == 2 else f.relu6(right)), 1), groups)
+        return self.fc(x.mean([2, 3]))
+
+
+class Patches(nn.Module):
+    """A vision transformer as torchvision writes it."""
+
+    def __init__(self, size=8, heads=2):
+        super().__init__()
+        self.proj, self.token = nn.Conv2d(3, size, 4, stride=4), nn.Parameter(torch.zeros(1, 1, size))
+        self.places = nn.Parameter(torch.zeros(1, 7, size))
+        self.ln_1, self.ln_2, self.attention = nn.LayerNorm(size), nn.LayerNorm(size), nn.MultiheadAttention(size, heads, batch_first=True)
+        self.wide, self.narrow, self.fc = nn.Linear(size, 12), nn.Linear(12, size), nn.Linear(size, 5)
+
+    def forward(self, x):
+        n = x.shape[0]
+        x = self.proj(x).reshape(n, 8, 6).permute(0, 2, 1)
+        x = torch.cat([self.token.expand(n, -1, -1), x], dim=1) + self.places
+        y = self.ln_1(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        x = x + self.narrow(f.gelu(self.wide(self.ln_2(x))))
+        return self.fc(x[:, 0])
+
+
+class LastPooled(nn.Module):
+    """ConvNeXt's end: means of what lies with its channels last, which the newer exporter gathers one by one."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.wide, self.norm, self.fc = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(4, 6), nn.LayerNorm(6), nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.wide(self.conv(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        x = f.adaptive_avg_pool2d(x, 1)
+        return self.fc(torch.flatten(self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2), 1))
+
+
+class Resampled(nn.Module):
+    """Images that become larger, in each way, and zeros around them: those before the first convolution are its padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.up, self.second, self.fc = nn.Conv2d(3, 4, 3), nn.Upsample(scale_factor=2), nn.Conv2d(4, 4, 3), nn.Linear(4, 5)
+
+    def forward(self, x):
+        x = self.up(self.first(f.pad(x, (1, 1, 2, 2))))
+        x = f.relu(f.interpolate(x, scale_factor=(1, 2), mode="bilinear"))
+        x = f.interpolate(x, size=(32, 40), mode="bilinear", align_corners=True)
+        return self.fc(self.second(f.pad(x, (0, 1, 2, 0))).mean([2, 3]))
+
+
+class Words(nn.Module):
+    """Two blocks of a language model: one whose queries, keys and values are one product, and one of three."""
+
+    def __init__(self, words=7, tokens=6, size=8):
+        super().__init__()
+        self.word, self.place, self.norm, self.head = nn.Embedding(words, size), nn.Embedding(tokens, size), nn.LayerNorm(size), nn.Linear(size, words, bias=False)
+        self.qkv, self.out = nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.q, self.k, self.v = nn.Linear(size, size, bias=False), nn.Linear(size, size), nn.Linear(size, size)
+
+    @staticmethod
+    def heads(x):
+        return x.view(x.size(0), x.size(1), 2, x.size(2) // 2).transpose(1, 2)
+
+    def forward(self, x):
+        x = self.word(x) + self.place(torch.arange(x.size(1)))
+        q, k, v = map(self.heads, self.qkv(x).split(8, dim=2))
+        y = f.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).contiguous().view(x.size()))
+        q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
+        y = torch.softmax(q @ k.transpose(-2, -1) * 0.5, -1) @ v
+        return self.head(self.norm(x + y.transpose(1, 2).reshape(x.size())))
+
+
+class Recurrent(nn.Module):
+    """Two layers in both directions, one whose samples come second and that has no bias, and what a third one ends with."""
+
+    def __init__(self, words=7, size=5):
+        super().__init__()
+        self.word, self.lstm = nn.Embedding(words, size), nn.LSTM(size, 4, num_layers=2, bidirectional=True, batch_first=True)
+        self.gru, self.tail, self.fc = nn.GRU(8, 6, bias=False), nn.LSTM(6, 3, bidirectional=True, batch_first=True), nn.Linear(6, 5)
+        self.last = nn.GRU(6, 6, num_layers=2, batch_first=True)
+
+    def forward(self, x):
+        x = self.lstm(self.word(x))[0]
+        x = self.gru(x.transpose(0, 1))[0].transpose(0, 1)
+        y, (h, _) = self.tail(x)
+        return self.fc(torch.cat([h[-2], h[-1]], 1) + y[:, 0] + self.last(x)[1][-1])
 
 
 def randomized(model, seed):
@@ -165,11 +295,16 @@ def is_wanted(name):
     return len(sys.argv) == 1 or name in sys.argv[1:]
 
 
-def keep(name, model, shape, how, is_training=False, opset=17, **more):
+def words_of(shape, words):
+    return ((batch(shape).double() * 0.499 + 0.5) * words).long()
+
+
+def keep(name, model, shape, how, is_training=False, opset=17, drops=False, words=0, **more):
+    """drops: what it makes is told of evaluation, for what is dropped in training is drawn at random. words: it reads so many."""
     if not is_wanted(name):
         return
     model.train(is_training)
-    x = batch(shape)
+    x = words_of(shape, words) if words else batch(shape)
     state = {key: value.clone() for key, value in model.state_dict().items()}
     path = os.path.join(here, name + ".onnx")
     mode = torch.onnx.TrainingMode.TRAINING if is_training else torch.onnx.TrainingMode.EVAL
@@ -182,8 +317,9 @@ def keep(name, model, shape, how, is_training=False, opset=17, **more):
                               **{"optimize": False, "external_data": False, "dynamic_shapes": ({0: torch.export.Dim("batch")},), **more})
     strip(path)
     model.load_state_dict(state)
+    model.train(is_training and not drops)
     with torch.no_grad():
-        logits[name] = {"input": list(shape), "is_training": is_training, "logits": [round(v, 6) for v in model(x).flatten().tolist()]}
+        logits[name] = {"input": list(shape), "is_training": is_training and not drops, "logits": [round(v, 6) for v in model(x).flatten().tolist()], **({"words": words} if words else {})}
 
 
 def strip(path):
@@ -202,16 +338,16 @@ def strip(path):
         file.write(model.SerializeToString())
 
 
-def by_hand(name, nodes, initializers, shape=(None, 3, 6, 5), outputs=("y",), producer="pytorch"):
-    """A graph that no exporter makes, or none without more ado. nodes: op, inputs, outputs, attributes."""
+def by_hand(name, nodes, initializers, shape=(None, 3, 6, 5), outputs=("y",), producer="pytorch", opset=17):
+    """A graph that no exporter makes, or none without more ado. nodes: op, inputs (a list, where one is left out), outputs, attributes."""
     if not is_wanted(name):
         return
-    made = [helper.make_node(op, reads.split(), makes.split(), **attributes) for op, reads, makes, attributes in nodes]
+    made = [helper.make_node(op, reads if isinstance(reads, list) else reads.split(), makes.split(), **attributes) for op, reads, makes, attributes in nodes]
     random = numpy.random.RandomState(1)
     tensors = [numpy_helper.from_array(numpy.asarray(random.randn(*of) if isinstance(of, tuple) else of, dtype=numpy.float32), key) for key, of in initializers.items()]
     graph = helper.make_graph(made, "graph", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
                               [helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None) for output in outputs], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name=producer)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], producer_name=producer)
     with open(os.path.join(here, name + ".onnx"), "wb") as file:
         file.write(model.SerializeToString())
 
@@ -240,14 +376,16 @@ def main_traps():
          images, "torchscript")
     relus = Of(lambda s, x: s.fc(pooled(f.relu(s.relu1(f.relu(s.relu3(x))) + x) + f.relu(x))), relu1=conv(), relu3=conv(), fc=nn.Linear(3, 4))
     keep("called-relu1-dynamo", randomized(relus, 10), images, "dynamo", opset=18)
+    chain = nn.Sequential(nn.Flatten(), nn.Linear(90, 4), nn.LeakyReLU(), nn.ELU(), nn.GELU(), nn.SiLU(), nn.Softmax(1), nn.Linear(4, 4))
+    keep("chain-torchscript", chain, images, "torchscript")
     clip("clip-0-20-torchscript", 0.0, 20.0)
     clip("clip-30-torchscript", -30.0, 30.0)
     clip("clip-5000-torchscript", -1e30, 5000.0)
     scaled = lambda scale: Of(lambda s, x: s.fc(pooled(f.relu(s.conv(x)) * s.scale)), conv=conv(), scale=nn.Parameter(scale), fc=nn.Linear(3, 4))
-    keep("scale-dynamo", scaled(torch.ones(1)), images, "dynamo", opset=18)
+    keep("scale-dynamo", randomized(scaled(torch.ones(1)), 15), images, "dynamo", opset=18)
     keep("scale-torchscript", scaled(torch.tensor(1.0)), images, "torchscript")
     rezero = Of(lambda s, x: (lambda h: s.fc(pooled(h + s.alpha * f.relu(s.more(h)))))(f.relu(s.conv(x))), conv=conv(), more=conv(), alpha=nn.Parameter(torch.zeros(1)), fc=nn.Linear(3, 4))
-    keep("rezero-dynamo", rezero, images, "dynamo", opset=18)
+    keep("rezero-dynamo", randomized(rezero, 16), images, "dynamo", opset=18)
     constants = Of(lambda s, x: s.fc(pooled(torch.sigmoid(torch.tensor(1.0) * s.conv(x)) / 1.0)), conv=conv(), fc=nn.Linear(3, 4))
     keep("constants-dynamo", randomized(constants, 11), images, "dynamo", opset=18)
     relu6 = Of(lambda s, x: s.fc(pooled(f.hardtanh(s.more(s.conv(x)), 0.0, 6.0))), conv=conv(), more=conv(), fc=nn.Linear(3, 4))
@@ -273,8 +411,85 @@ def main_traps():
     by_hand("epsilon-nan", [("Conv", "x c.weight", "h", {}), ("BatchNormalization", "h n.weight n.bias n.running_mean n.running_var", "g", {"epsilon": math.nan}),
                             ("GlobalAveragePool", "g", "p", {}), ("Flatten", "p", "s", {}), *head], norms)
     by_hand("elu-infinite", [("Flatten", "x", "f", {}), ("Elu", "f", "e", {"alpha": math.inf}), ("Gemm", "e a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
+    half = numpy_helper.from_array(numpy.asarray(0.5, numpy.float32))
     nan = numpy_helper.from_array(numpy.asarray(math.nan, numpy.float32))
     by_hand("clip-nan", [("Flatten", "x", "f", {}), ("Constant", "", "o", {"value": nan}), ("Clip", "f o", "e", {}), ("Gemm", "e a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
+    drawn = [("Flatten", "x", "f", {}), ("RandomUniformLike", "f", "r", {}), ("Constant", "", "o", {"value": half}), ("Less", "r o", "l", {}), ("Cast", "l", "k", {"to": 1})]
+    by_hand("noise-unscaled", [*drawn, ("Mul", "f k", "e", {}), ("Gemm", "e a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
+    by_hand("noise-halved", [*drawn, ("Constant", "", "h", {"value": numpy_helper.from_array(numpy.asarray(0.25, numpy.float32))}), ("Div", "k h", "d", {}), ("Mul", "f d", "e", {}),
+                             ("Gemm", "e a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
+    ones = numpy_helper.from_array(numpy.ones(2, numpy.int64))
+    by_hand("noise-of-channels", [("Shape", "x", "n", {"end": 2}), ("Constant", "", "w", {"value": ones}), ("Concat", "n w", "g", {"axis": 0}), ("ConstantOfShape", "g", "z", {}),
+                                  ("RandomUniformLike", "z", "r", {}), ("Constant", "", "o", {"value": half}), ("Less", "r o", "l", {}), ("Cast", "l", "k", {"to": 1}),
+                                  ("Div", "k o", "d", {}), ("Mul", "x d", "e", {}), ("Flatten", "e", "s", {}), ("Gemm", "s a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)})
+    whole = lambda *of: {"value": numpy_helper.from_array(numpy.asarray(of, numpy.int64))}
+    dense = ("Gemm", "f a.weight", "y", {"transB": 1})
+    by_hand("noise-reshaped", [("Flatten", "x", "f", {}), ("RandomUniformLike", "x", "r", {}), ("Constant", "", "g", whole(0, -1)), ("Reshape", "r g", "q", {}), dense], {"a.weight": (4, 90)})
+    by_hand("noise-of-pixels", [("Flatten", "x", "f", {}), ("RandomUniformLike", "f", "r", {}), ("Constant", "", "g", whole(0, 90, 1, 1)), ("Reshape", "r g", "q", {}), dense], {"a.weight": (4, 90)})
+    by_hand("cast-of-nothing", [("Cast", [""], "n", {"to": 1}), ("Relu", "n", "r", {}), ("Flatten", "x", "f", {}), dense], {"a.weight": (4, 90)})
+    by_hand("softmax-without-output", [("Flatten", "x", "f", {}), ("Softmax", "f", "s", {"axis": 1})], {}, outputs=())
+    for mode, said in (("unsaid", {}), ("floor", {"ceil_mode": 0}), ("ceil", {"ceil_mode": 1})):
+        window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 2, 1], **said}
+        by_hand("pool-padded-" + mode, [("MaxPool", "x", "p", window), ("Flatten", "p", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})], {"a.weight": (4, 36)})
+    kernel = [("Constant", "", "g", whole(-2, -1)), ("Unsqueeze", "c.weight g", "k", {})]
+    matrix = {"c.weight": (4, 3), "a.weight": (4, 120)}
+    ends = [("Flatten", "h", "f", {}), dense]
+    by_hand("matrix-of-pixels", [*kernel, ("Conv", "x k c.bias", "h", {}), *ends], {**matrix, "c.bias": (4,)})
+    by_hand("matrix-strided", [*kernel, ("Conv", "x k", "h", {"strides": [2, 1]}), *ends], matrix)
+    by_hand("matrix-in-groups", [*kernel, ("Conv", "x k", "h", {"group": 2}), *ends], {"c.weight": (4, 1), "a.weight": (4, 120)}, shape=(None, 2, 6, 5))
+    by_hand("matrix-transposed", [*kernel, ("ConvTranspose", "x k", "h", {}), *ends], {"c.weight": (3, 4), "a.weight": (4, 120)})
+    by_hand("matrix-as-factor", [*kernel, ("Mul", "x k", "h", {}), *ends], {"c.weight": (1, 3), "a.weight": (4, 90)})
+    by_hand("matrix-behind", [("Constant", "", "g", whole(0, 1)), ("Unsqueeze", "c.weight g", "k", {}), ("Conv", "x k", "h", {}), *ends], matrix)
+    by_hand("channels-last", [("Conv", "x c.weight", "h", {}), ("Transpose", "h", "t", {"perm": [0, 2, 3, 1]}), ("Flatten", "t", "s", {}), ("Gemm", "s a.weight", "y", {"transB": 1})],
+            {"c.weight": (3, 3, 1, 1), "a.weight": (4, 90)})
+    seen = [("Constant", "", "g", whole(0, 3, 30)), ("Reshape", "x g", "k", {}), ("Transpose", "k", "q", {"perm": [0, 2, 1]})]
+    weighed = [("MatMul", "q k", "r", {})]
+    number = lambda of: {"value": numpy_helper.from_array(numpy.asarray(of, numpy.float32))}
+    scaled = [*weighed, ("Constant", "", "o", number(3 ** 0.5)), ("Div", "r o", "d", {})]
+    answer = [("MatMul", "p q", "h", {}), ("Flatten", "h", "f", {}), dense]
+    for_rows = {"a.weight": (4, 90)}
+    triangle = numpy.triu(numpy.full((30, 30), -1e10), 1)
+    by_hand("attention-buffer", [*seen, *scaled, ("Add", "mask d", "m", {}), ("Softmax", "m", "s", {"axis": -1}), ("Dropout", "s", "p", {}), *answer], {**for_rows, "mask": triangle})
+    by_hand("attention-unscaled", [*seen, *weighed, ("Softmax", "r", "p", {"axis": -1}), *answer], for_rows)
+    by_hand("attention-unsoft", [*seen, *scaled, ("MatMul", "d q", "h", {}), ("Flatten", "h", "f", {}), dense], for_rows)
+    by_hand("attention-backwards", [*seen, *scaled, ("Add", "d mask", "m", {}), ("Softmax", "m", "p", {"axis": -1}), *answer], {**for_rows, "mask": triangle.T})
+    by_hand("attention-over-queries", [*seen, *scaled, ("Softmax", "d", "p", {"axis": 1}), *answer], for_rows)
+    by_hand("attention-of-itself", [*seen, ("MatMul", "q q", "h", {}), ("Flatten", "h", "f", {}), dense], for_rows)
+    patch = [("Conv", "x c.weight", "e", {}), ("Constant", "", "g", whole(0, 2, 3, 30)), ("Reshape", "e g", "k", {}), ("Transpose", "k", "q", {"perm": [0, 1, 3, 2]})]
+    back = [("Transpose", "h", "t", {"perm": [0, 2, 1, 3]}), ("Flatten", "t", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})]
+    of_heads = {"c.weight": (6, 3, 1, 1), "a.weight": (4, 180)}
+    by_hand("attention-whole", [*patch, ("Attention", "q q q", "h", {"is_causal": 1}), *back], of_heads, opset=23)
+    by_hand("attention-scaled", [*patch, ("Attention", "q q q", "h", {"scale": 0.25}), *back], of_heads, opset=23)
+    by_hand("attention-masked", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": triangle.T}, opset=23)
+    line = [("Constant", "", "g", whole(-1)), ("Reshape", "x g", "l", {}), *[("Constant", "", name, number(of)) for name, of in (("o", 0.0), ("s", 1.0), ("n", 2.0), ("c", 3.0), ("p", 30.0), ("m", 90.0))],
+            ("Range", "o n s", "of_n", {}), ("Range", "o c s", "of_c", {}), ("Range", "o p s", "of_p", {}), ("Constant", "", "i", whole(1, 2)), ("Constant", "", "k", whole(1))]
+    places = [("Mul", "of_n m", "by_n", {}), ("Unsqueeze", "by_n i", "at_n", {}), ("Unsqueeze", "of_p k", "at_p", {}), ("Add", "at_n at_p", "half", {})]
+    taken = [("Gather", "l at", "t", {}), ("Transpose", "t", "u", {"perm": [0, 2, 1]}), ("Flatten", "u", "f", {}), dense]
+    two = (2, 3, 6, 5)
+    by_hand("places-turned", [*line, *places, ("Mul", "p of_c", "at_c", {}), ("Add", "half at_c", "at", {}), *taken], for_rows, shape=two)
+    by_hand("places-apart", [*line, *places, ("Mul", "m of_c", "at_c", {}), ("Add", "half at_c", "at", {}), *taken], for_rows, shape=two)
+    by_hand("places-later", [*line, *places, ("Add", "p of_c", "at_c", {}), ("Add", "half at_c", "at", {}), *taken], for_rows, shape=two)
+    by_hand("places-together", [*line, *places, ("Add", "half half", "at", {}), *taken], for_rows, shape=two)
+    by_hand("part-of-height", [("Constant", "", "g", whole(1)), ("Constant", "", "i", whole(3)), ("Constant", "", "j", whole(2)), ("Slice", "x g i j", "h", {}), ("Flatten", "h", "f", {}), dense],
+            {"a.weight": (4, 30)})
+    by_hand("reshape-across", [("Constant", "", "g", whole(0, 5, 18)), ("Reshape", "x g", "h", {}), ("Flatten", "h", "f", {}), dense], for_rows)
+    by_hand("two-orders", [("Transpose", "x", "t", {"perm": [0, 1, 3, 2]}), ("Add", "t x", "h", {}), ("Flatten", "h", "f", {}), dense], {"a.weight": (4, 75)}, shape=(None, 3, 5, 5))
+    by_hand("heads-apart", [("Constant", "", "g", whole(0, 2, 3, 6, 5)), ("Reshape", "x g", "h", {}), ("Transpose", "h", "t", {"perm": [0, 2, 1, 3, 4]}), ("Relu", "t", "e", {}), ("Flatten", "e", "f", {}), dense],
+            {"a.weight": (4, 180)}, shape=(None, 6, 6, 5))
+    tokens = [("Constant", "", "g", whole(0, 3, 30)), ("Reshape", "x g", "r", {}), ("Transpose", "r", "t", {"perm": [2, 0, 1]})]
+    gates = {"w": (8, 3), "r.w": (8, 2)}
+    rows = lambda key, *cuts: [*(("Slice", f"{key} n{a} n{b} n0", f"{key}.{a}", {}) for a, b in cuts),
+                               ("Concat", [f"{key}.{a}" for a, _ in cuts], key + ".c", {"axis": 0}), ("Unsqueeze", key + ".c n0", key + ".d", {})]
+    cut = lambda *cuts: [*tokens, *(("Constant", "", f"n{at}", whole(at)) for at in (0, 2, 6, 8)), *rows("w", *cuts), *rows("r.w", *cuts)]
+    behind = [("Transpose", "h", "i", {"perm": [2, 0, 1, 3]}), ("Flatten", "i", "f", {}), ("Gemm", "f b.weight", "y", {"transB": 1})]
+    folded = {"w": (1, 8, 3), "r.w": (1, 8, 2), "b.weight": (4, 60)}
+    by_hand("recurrent-folded", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2}), *behind], folded)
+    by_hand("recurrent-as-torch", [*cut((0, 2), (2, 8)), ("LSTM", "t w.d r.w.d", "h", {"hidden_size": 2}), *behind], {**gates, "b.weight": (4, 60)})
+    by_hand("recurrent-cells", [*cut((0, 2), (6, 8), (2, 6)), ("LSTM", "t w.d r.w.d", "h k c", {"hidden_size": 2}), ("Squeeze", "c n0", "d", {}), *behind], {**gates, "b.weight": (4, 60)})
+    by_hand("recurrent-reset-first", [*tokens, ("GRU", "t w r.w", "h", {"hidden_size": 2}), *behind], folded)
+    by_hand("recurrent-backwards", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "direction": "reverse"}), *behind], folded)
+    by_hand("recurrent-clipped", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "clip": 3.0}), *behind], folded)
+    by_hand("recurrent-begun", [*tokens, ("LSTM", ["t", "w", "r.w", "", "", "s"], "h", {"hidden_size": 2}), *behind], {**folded, "s": (1, 1, 2)})
     by_hand("producer-long", [("Flatten", "x", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)}, producer="x" * 39 + "\u00e9")
     fc = {"fc.weight": (1, 2), "fc.bias": (1,)}
     gemm = ("Gemm", "x fc.weight fc.bias", "h", {"transB": 1})
@@ -285,6 +500,7 @@ def main_traps():
     by_hand("weights-matmul", turned, fc, two)
     by_hand("weights-more", [gemm, *more], {**fc, "more.weight": (1, 1)}, two)
     by_hand("weights-shift", [("Gemm", "x fc.weight fc.bias", "h", {"transB": 1}), ("Add", "h shift", "y", {})], {**fc, "shift": (2,)}, two)
+    by_hand("weights-factor", [("Gemm", "x fc.weight fc.bias", "h", {"transB": 1}), ("Mul", "h factor", "y", {})], {**fc, "factor": (1,)}, two)
     by_hand("weights-in-out-gemm", [("Gemm", "x fc.weight fc.bias", "y", {})], fc, two)
     by_hand("weights-in-out-matmul", [("MatMul", "x fc.weight", "h", {}), ("Add", "h fc.bias", "y", {})], fc, two)
     by_hand("weights-in-out-twice", [("Transpose", "fc.weight", "t", {}), ("Gemm", "x t fc.bias", "y", {"transB": 1})], fc, two)
@@ -315,6 +531,19 @@ def main():
     keep("dense-torchscript", randomized(Dense(), 3), (3, 1, 7, 7), "torchscript", True)
     keep("functional-dynamo", randomized(Functional(), 4), (3, 2, 8, 8), "dynamo", opset=18)
     keep("gated-torchscript", randomized(Gated(), 5), (3, 3, 8, 8), "torchscript")
+    following = randomized(Next(), 17)
+    keep("next-torchscript", following, (3, 3, 8, 7), "torchscript", True, drops=True)
+    keep("next-dynamo", following, (3, 3, 8, 7), "dynamo", True, opset=18, drops=True)
+    keep("next-dynamo-eval", following, (3, 3, 8, 7), "dynamo", opset=18)
+    for how in "torchscript", "dynamo":
+        keep("shuffled-" + how, randomized(Shuffled(), 18), (3, 3, 5, 4), how, True, opset=18)
+        keep("patches-" + how, randomized(Patches(), 19), (3, 3, 8, 12), how, True, opset=18)
+        keep("words-" + how, randomized(Words(), 20), (3, 6), how, True, opset=18, words=7)
+        keep("recurrent-" + how, randomized(Recurrent(), 21), (3, 6), how, True, opset=18, words=7)
+    keep("last-pooled-torchscript", randomized(LastPooled(), 21), (3, 3, 6, 5), "torchscript", True)
+    keep("last-pooled-dynamo", randomized(LastPooled(), 21), (3, 3, 6, 5), "dynamo", True, opset=18)
+    for how in "torchscript", "dynamo":
+        keep("resampled-" + how, randomized(Resampled(), 22), (2, 3, 6, 5), how, True, opset=18)
     upwards = randomized(Upwards(), 6)
     keep("upwards-torchscript", upwards, (3, 4, 4, 5), "torchscript")
     keep("upwards-dynamo", upwards, (3, 4, 4, 5), "dynamo", True, opset=18)
