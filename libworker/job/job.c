@@ -97,6 +97,16 @@ int job_load(const char *path, const struct job_override *overrides, size_t n, i
     return rc;
 }
 
+int job_load_kept(const char *path, struct job *ret, struct ms_err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int rc = job_read_text("job file", path, &text, &size, err);
+    rc = rc < 0 ? rc : job_parse(text, size, path, NULL, NULL, 0, 0, ret, err);
+    free(text);
+    return rc;
+}
+
 int job_expand_path(const char *path, char *dst, size_t size, struct ms_err *err)
 {
     return data_path_expand(path, dst, size, err);

@@ -35,6 +35,19 @@ enum job_metric {
     JOB_METRIC_PERPLEXITY,
     JOB_METRIC_MAE
 };
+/* A number of an evaluation by which a training is judged, and which of two values is better. */
+enum job_score {
+    JOB_SCORE_LOSS,
+    JOB_SCORE_ACCURACY,
+    JOB_SCORE_TOP5,
+    JOB_SCORE_PERPLEXITY,
+    JOB_SCORE_MAE
+};
+enum job_better { JOB_BETTER_AUTO, JOB_BETTER_LESS, JOB_BETTER_MORE };
+struct job_judge {
+    enum job_score metric;
+    enum job_better mode;
+};
 enum job_mode { JOB_DATA_PARALLEL, JOB_STAND_ALONE };
 enum job_precision { JOB_FP32 };
 
@@ -53,6 +66,17 @@ struct job_schedule {
     double power;             /* polynomial */
     double max_learning_rate; /* one_cycle */
     double pct_start;
+};
+
+/* Which tensors of the file with which a job begins it takes (first_weights.h), by the parameters'
+ * names. */
+struct job_take {
+    int n_exclude;
+    char exclude[MS_WEIGHT_PATTERNS_MAX][MS_PATTERN_MAX + 1]; /* job_glob's: they begin by init */
+    int n_rename;
+    struct job_rename { /* the first whose `from` matches a tensor's name holds */
+        char from[MS_PATTERN_MAX + 1], to[MS_PATTERN_MAX + 1]; /* a star in both, or in none */
+    } rename[MS_WEIGHT_PATTERNS_MAX];
 };
 
 /* What parameters of these names have otherwise than the optimizer says. */
@@ -98,6 +122,8 @@ struct job {
     int64_t steps; /* cap over all epochs, 0: none */
     enum job_loss loss;
     double label_smoothing;
+    int n_class_weights; /* as many as classes; 0: each is 1 */
+    double class_weights[MS_CLASS_WEIGHTS_MAX];
     double huber_delta;
     struct job_optimizer optimizer;
     int n_groups; /* the first one that matches a parameter holds */
@@ -107,10 +133,12 @@ struct job {
     enum job_precision precision;
     uint64_t seed;
     char initial_weights[MS_PATH_MAX + 1]; /* "" none */
+    struct job_take take;                  /* of them */
     int has_checkpoint;
     char checkpoint_directory[MS_PATH_MAX + 1]; /* absolute, or below the run directory */
     char checkpoint_prefix[MS_NAME_MAX + 1];    /* default: the job's name */
     int64_t checkpoint_every_steps, checkpoint_every_seconds; /* 0: not by them */
+    int64_t checkpoint_every_epochs;                          /* 0: not by them */
     int checkpoint_keep_max;
     char resume[MS_PATH_MAX + 1]; /* checkpoints to go on from; "" none */
     int recovery; /* a lost rank is replaced; dynamic cluster: MS_ENABLE_RECOVERY decides */
@@ -119,7 +147,16 @@ struct job {
     int64_t evaluate_every_epochs;
     int64_t evaluate_batch_size; /* default: batch_size */
     unsigned evaluate_metrics;   /* 1 << enum job_metric each */
-    int threads;                 /* a rank; 0: cores of the host / its ranks */
+    int has_early_stop;
+    struct job_judge early_stop;
+    int64_t early_stop_patience; /* evaluations in a row that are no better: then it ends */
+    double early_stop_min_delta; /* ... by more than this */
+    int has_best;
+    struct job_judge best; /* of the weights that are kept */
+    int has_print;
+    int64_t print_loss_every;     /* of so many steps one has a loss line; 0: none */
+    int print_epochs, print_time; /* ... and the last of each epoch; with how long that took */
+    int threads;                  /* a rank; 0: cores of the host / its ranks */
 };
 
 struct job_override { /* --set KEY=VALUE, in order; VALUE is YAML: "--set
@@ -138,8 +175,33 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
               const struct job_override *overrides, size_t n, int workers, struct job *ret,
               struct ms_err *err);
 
+/* What a program says of a job itself, in no text of it. */
+struct tree_node;
+struct job_part {
+    const char *key;         /* dotted: "dataset.kind" */
+    struct tree_node *value; /* NULL: there is none */
+};
+/* As job_parse, with n parts beside the text, which must not have their keys. Takes the values of
+ * parts in any case. */
+int job_parse_parts(const char *text, size_t size, const char *origin, const char *base_dir,
+                    struct job_part *parts, size_t n, struct job *ret, struct ms_err *err);
+
+/* A text of job_format's in a file, as it lies beside results: what it does not say itself is not
+ * looked for, so that no other file is opened and no program started. MS_E_INVALID: it is another
+ * text. ret may be written. */
+int job_load_kept(const char *path, struct job *ret, struct ms_err *err);
+
+/* "accuracy"; is one of two values better that is more? */
+const char *job_judge_metric(const struct job_judge *judge);
+int job_judge_wants_more(const struct job_judge *judge);
+
 /* "softmax_cross_entropy" */
 const char *job_loss_name(enum job_loss loss);
+/* What the loss is told beside its inputs; ret borrows the job. */
+/* Are targets that are numbers probabilities? */
+int job_has_probabilities(const struct job *job);
+struct network_input;
+void job_put_loss(const struct job *job, struct network_input *ret);
 
 /* The job's network. Returns owned; it borrows the job. */
 struct network;

@@ -33,8 +33,8 @@ const struct tree_node *job_node_at(const struct tree_node *root, const char *pa
 static int check_dataset(const struct data_spec *data, const struct tree_node *tree,
                          const char *section, struct ms_err *err)
 {
-    const int has_all =
-        data->kind == DATA_CIFAR10 || data->kind == DATA_CIFAR100 || data->kind == DATA_MNIST;
+    const int has_all = data->kind == DATA_CIFAR10 || data->kind == DATA_CIFAR100 ||
+                        data->kind == DATA_MNIST || data->kind == DATA_PROGRAM;
     if (!has_all && data->usage == DATA_ALL) {
         return tree_fail(job_node_at(tree, section), err,
                          "%s.usage: all has no meaning with kind: %s; give train or test", section,
@@ -109,6 +109,8 @@ static const char *say_numbers(enum data_kind kind)
 {
     return kind == DATA_CSV
                ? ", or give dataset.target_kind: number where its whole numbers are no classes"
+           : kind == DATA_SAFETENSORS
+               ? ", or write y.float() where its whole numbers are no classes"
            : kind == DATA_NUMPY
                ? ", or write y.astype('float32') where its whole numbers are no classes"
                : "";
@@ -126,16 +128,11 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
                          "softmax_cross_entropy%s",
                          job_loss_name(job->loss), kind, say_numbers(job->dataset.kind));
     }
-    if (!has_classes && job->label_smoothing > 0) {
-        return tree_fail(job_node_at(tree, "label_smoothing"), err,
-                         "label_smoothing has no meaning with loss: %s; leave it out",
-                         job_loss_name(job->loss));
-    }
-    if (has_classes && record.classes == 0) {
+    if (has_classes && record.classes == 0 && record.target_width < 2) {
         return tree_fail(
             job_node_at(tree, "loss"), err,
-            "loss: softmax_cross_entropy wants classes, and dataset kind %s has numbers "
-            "as targets; use mse",
+            "loss: softmax_cross_entropy wants classes, or what each of several counts, and "
+            "dataset kind %s has a number as target; use mse",
             kind);
     }
     if (job->classes != 0 && job->classes < record.classes) {
@@ -162,10 +159,11 @@ static int check_transforms(const struct job *job, const struct tree_node *tree,
                          job_data_kind_name(job->dataset.kind));
     }
     for (int n = 1; n <= job->n_transforms; n++) {
+        int64_t channels = record.channels;
         int64_t height = record.height;
         int64_t width = record.width;
         struct ms_err why = {0, ""};
-        if (transform_check(job->transforms, n, record.channels, &height, &width, &why) < 0) {
+        if (transform_check(job->transforms, n, &channels, &height, &width, &why) < 0) {
             const struct tree_node *entry =
                 list->kind == TREE_LIST ? list->items[n - 1].value : list;
             return tree_fail(entry, err, "%s", why.text);
@@ -179,6 +177,7 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
                                 struct ms_err *err)
 {
     const struct data_shape record = data_shape_of(&job->dataset);
+    int64_t channels[2] = {record.channels, record.channels};
     int64_t train_h = record.height;
     int64_t train_w = record.width;
     int64_t test_h = record.height;
@@ -190,9 +189,9 @@ static int check_evaluate_shape(const struct job *job, const struct tree_node *t
             fixed[n++] = job->transforms[i];
         }
     }
-    (void)transform_check(job->transforms, job->n_transforms, record.channels, &train_h, &train_w,
+    (void)transform_check(job->transforms, job->n_transforms, &channels[0], &train_h, &train_w,
                           NULL);
-    (void)transform_check(fixed, n, record.channels, &test_h, &test_w, NULL);
+    (void)transform_check(fixed, n, &channels[1], &test_h, &test_w, NULL);
     if (test_h != train_h || test_w != train_w) {
         return tree_fail(job_node_at(tree, "evaluate"), err,
                          "evaluate: without random crops, which evaluation leaves out, images are "
@@ -411,10 +410,10 @@ static struct network_input input_of(const struct job *job)
                                   .width = record.width,
                                   .classes = job->classes > 0     ? job->classes
                                              : record.classes > 0 ? record.classes
-                                                                  : record.target_width,
-                                  .label_smoothing = job->label_smoothing,
-                                  .huber_delta = job->huber_delta};
-    (void)transform_check(job->transforms, job->n_transforms, record.channels, &input.height,
+                                                                  : record.target_width};
+    job_put_loss(job, &input);
+    input.tokens = job->dataset.kind == DATA_TEXT ? record.channels : 0;
+    (void)transform_check(job->transforms, job->n_transforms, &input.channels, &input.height,
                           &input.width, NULL);
     return input;
 }
@@ -471,10 +470,16 @@ int job_check(const struct job *job, const struct tree_node *tree, const char *b
         rc = check_loss(job, tree, err);
     }
     if (rc == MS_OK) {
+        rc = job_check_labels(job, tree, err);
+    }
+    if (rc == MS_OK) {
         rc = check_transforms(job, tree, err);
     }
     if (rc == MS_OK && job->has_evaluate) {
         rc = check_evaluate(job, tree, err);
+    }
+    if (rc == MS_OK) {
+        rc = job_check_judges(job, tree, err);
     }
     if (rc == MS_OK) {
         rc = check_nesterov(job, tree, err);

@@ -52,6 +52,31 @@ static void take_table(struct data_spec *data, const struct data_spec *train,
     }
 }
 
+/* Which of its labels an image has: classes that were not trained cannot be counted. */
+static int take_labels(struct data_spec *data, const struct data_spec *train,
+                       const struct tree_node *tree, struct ms_err *err)
+{
+    if (!says(tree, "labels")) {
+        TAKE(labels);
+    }
+    return data->labels == train->labels
+               ? MS_OK
+               : tree_fail(job_node_at(tree, SECTION ".labels"), err,
+                           SECTION ".labels: other classes than those of dataset.labels, which are "
+                                   "trained; leave it out");
+}
+
+static void take_program(struct data_spec *data, const struct data_spec *train,
+                         const struct tree_node *tree, int is_same)
+{
+    if (!says(tree, "arguments") && is_same) {
+        TAKE(arguments);
+    }
+    if (!says(tree, "timeout")) {
+        TAKE(timeout);
+    }
+}
+
 /* Of one place without a split the names of the training's arrays would be its records: there the
  * usual names of the part count. */
 static void take_arrays(struct data_spec *data, const struct data_spec *train,
@@ -64,6 +89,22 @@ static void take_arrays(struct data_spec *data, const struct data_spec *train,
     if (!says(tree, "layout")) {
         TAKE(layout);
     }
+}
+
+/* The network has places for as many. */
+static int take_tokens(struct data_spec *data, const struct data_spec *train,
+                       const struct tree_node *tree, struct ms_err *err)
+{
+    TAKE(vocabulary);
+    if (!says(tree, "tokens")) {
+        TAKE(tokens);
+    }
+    return data->tokens == train->tokens
+               ? MS_OK
+               : tree_fail(job_node_at(tree, SECTION ".tokens"), err,
+                           SECTION ".tokens: %lld, and the network is trained on windows of %lld "
+                                   "(dataset.tokens); leave it out",
+                           (long long)data->tokens, (long long)train->tokens);
 }
 
 /* ---- places and parts ---- */
@@ -130,6 +171,9 @@ static enum data_place compare(const struct job *job, const char *base_dir)
     if (has_arrays && has_other_arrays(data, train)) {
         return DATA_OTHER_PLACE;
     }
+    if (data->arguments[0] != '\0' && strcmp(data->arguments, train->arguments) != 0) {
+        return DATA_OTHER_PLACE;
+    }
     if (base_dir != NULL) {
         return data_compare_places(data, train);
     }
@@ -142,9 +186,9 @@ static int check_arrays(const struct job *job, const struct tree_node *tree, con
 {
     const struct data_spec *train = &job->dataset;
     const struct data_spec *data = &job->evaluate_dataset;
-    if (base_dir == NULL || data->kind != DATA_NUMPY || !train->has_split ||
-        train->inputs[0] != '\0' || data->inputs[0] == '\0' ||
-        data_compare_places(data, train) == DATA_OTHER_PLACE) {
+    const int has_arrays = data->kind == DATA_NUMPY || data->kind == DATA_SAFETENSORS;
+    if (base_dir == NULL || !has_arrays || !train->has_split || train->inputs[0] != '\0' ||
+        data->inputs[0] == '\0' || data_compare_places(data, train) == DATA_OTHER_PLACE) {
         return MS_OK;
     }
     return tree_fail(job_node_at(tree, SECTION ".inputs"), err,
@@ -189,20 +233,32 @@ int job_settle_evaluate(struct job *job, const struct tree_node *tree, const cha
 {
     struct data_spec *data = &job->evaluate_dataset;
     const struct data_spec *train = &job->dataset;
+    int rc = MS_OK;
+    TAKE(ignored);
+    if (job->has_evaluate && data->kind == train->kind) {
+        rc = take_labels(data, train, tree, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
     if (!job->has_evaluate || !data_kind_is_own(data->kind)) {
         return MS_OK;
     }
     data->shape = data_shape_of(train);
-    if (data->kind != train->kind) {
+    if (data->kind != train->kind || data->kind == DATA_CALLBACK) {
         return MS_OK;
     }
-    int rc = check_arrays(job, tree, base_dir, err);
+    rc = check_arrays(job, tree, base_dir, err);
     const enum data_place place = compare(job, base_dir);
     if (data->kind == DATA_IMAGE_FOLDER) {
         take_images(data, train, tree);
+    } else if (data->kind == DATA_TEXT) {
+        rc = take_tokens(data, train, tree, err);
     } else if (data->kind == DATA_CSV) {
         take_table(data, train, tree);
         rc = check_columns(data, train, tree, err);
+    } else if (data->kind == DATA_PROGRAM) {
+        take_program(data, train, tree, place != DATA_OTHER_PLACE);
     } else {
         take_arrays(data, train, tree, place != DATA_OTHER_PLACE);
     }

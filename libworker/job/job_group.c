@@ -1,42 +1,12 @@
 /* job_group.c - groups of parameters by their names: read, written, held against the network */
+#include "libworker/job/job_pattern.h"
 #include "libworker/job/job_schema.h"
 
 #include "libworker/network/network.h"
-#include "proto/text.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 _Static_assert((int)MS_PATTERN_MAX == (int)GRAPH_NAME_MAX - 1, "a pattern may be a whole name");
-
-/* ---- names ---- */
-
-/* The last star is the only one to come back to: what was before it has its place already. */
-int job_glob(const char *pattern, const char *name)
-{
-    const char *star = NULL;
-    const char *behind = NULL; /* what of the name that star does not stand for */
-    while (*name != '\0') {
-        if (*pattern == '*') {
-            star = pattern++;
-            behind = name;
-        } else if (*pattern != '\0' && (*pattern == '?' || *pattern == *name)) {
-            pattern++;
-            name++;
-        } else if (star != NULL) {
-            pattern = star + 1;
-            name = ++behind;
-        } else {
-            return 0;
-        }
-    }
-    while (*pattern == '*') {
-        pattern++;
-    }
-    return *pattern == '\0';
-}
 
 static int matches(const struct job_group *group, const char *name)
 {
@@ -60,49 +30,17 @@ const struct job_group *job_group_of(const struct job *job, const char *paramete
 
 #define IN_GROUP(member) offsetof(struct job_group, member)
 
-static int read_pattern(const struct field_reader *r, const struct tree_node *node, char *dst)
-{
-    if (node->kind != TREE_SCALAR || node->text[0] == '\0') {
-        return field_fail(r, node, "is no pattern");
-    }
-    if (strlen(node->text) > MS_PATTERN_MAX) {
-        return field_fail(r, node, "is longer than any name");
-    }
-    if (!ms_text_is_valid(node->text, MS_TEXT_LINE)) {
-        return field_fail(r, node, "has a control character in it");
-    }
-    snprintf(dst, MS_PATTERN_MAX + 1, "%s", node->text);
-    return MS_OK;
-}
-
 static int read_match(const struct field_reader *r, const struct tree_node *node, void *base)
 {
     struct job_group *group = base;
-    const size_t n = node->kind == TREE_LIST ? node->n_items : 1;
-    if (n == 0 || n > MS_GROUP_PATTERNS_MAX) {
-        return tree_fail(node, r->err, "%s has %zu patterns; give 1 to %d", r->shown, n,
-                         MS_GROUP_PATTERNS_MAX);
-    }
-    for (size_t i = 0; i < n; i++) {
-        const struct tree_node *one = node->kind == TREE_LIST ? node->items[i].value : node;
-        int rc = read_pattern(r, one, group->match[i]);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    group->n_match = (int)n;
-    return MS_OK;
+    return job_patterns_read(r, node, group->match, MS_GROUP_PATTERNS_MAX, &group->n_match);
 }
 
 static json_t *write_match(const struct field *field, const void *base)
 {
     const struct job_group *group = base;
     (void)field;
-    json_t *list = json_array();
-    for (int i = 0; i < group->n_match; i++) {
-        list = list_append(list, json_string(group->match[i]));
-    }
-    return list;
+    return job_patterns_write(group->match, group->n_match);
 }
 
 static const struct field_own match_type = {
@@ -225,30 +163,6 @@ const struct field_own job_groups = {
 
 /* ---- against the network ---- */
 
-/* Edits that make the name one which the pattern matches; what a star stands for costs none. */
-static size_t distance(const char *pattern, const char *name)
-{
-    size_t row[GRAPH_NAME_MAX];
-    const size_t n = strlen(name);
-    for (size_t j = 0; j <= n; j++) {
-        row[j] = j;
-    }
-    for (; *pattern != '\0'; pattern++) {
-        size_t above = row[0]; /* of the row before, one to the left */
-        row[0] += *pattern != '*';
-        for (size_t j = 1; j <= n; j++) {
-            const size_t kept = row[j];
-            const int is_same = *pattern == '?' || *pattern == name[j - 1];
-            size_t best = above + !is_same;
-            best = kept + (*pattern != '*') < best ? kept + (*pattern != '*') : best;
-            best = row[j - 1] + (*pattern != '*') < best ? row[j - 1] + (*pattern != '*') : best;
-            row[j] = best;
-            above = kept;
-        }
-    }
-    return row[n];
-}
-
 static const char *parameter(const struct graph *graph, int i)
 {
     return graph_tensor(graph, graph_param_at(graph, i))->name;
@@ -257,30 +171,12 @@ static const char *parameter(const struct graph *graph, int i)
 static int fail_pattern(const char *pattern, const struct tree_node *node, const char *place,
                         const struct graph *graph, struct ms_err *err)
 {
-    enum { NEAREST = 3 };
-    int near[NEAREST] = {-1, -1, -1};
-    size_t edits[NEAREST] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    struct job_nearest near = {.pattern = pattern};
+    char names[JOB_NEAREST_TEXT];
     for (int i = 0; i < graph_n_params(graph); i++) {
-        const size_t d = distance(pattern, parameter(graph, i));
-        int at = NEAREST;
-        while (at > 0 && d < edits[at - 1]) {
-            at--;
-        }
-        if (at < NEAREST) {
-            const size_t rest = (size_t)(NEAREST - 1 - at);
-            memmove(&near[at + 1], &near[at], rest * sizeof(near[0]));
-            memmove(&edits[at + 1], &edits[at], rest * sizeof(edits[0]));
-            near[at] = i;
-            edits[at] = d;
-        }
+        job_nearest_offer(&near, parameter(graph, i));
     }
-    char names[3 * GRAPH_NAME_MAX] = "";
-    size_t used = 0;
-    for (int i = 0; i < NEAREST && near[i] >= 0 && used < sizeof(names); i++) {
-        int wrote = snprintf(names + used, sizeof(names) - used, "%s%s", i > 0 ? ", " : "",
-                             parameter(graph, near[i]));
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
+    job_nearest_say(&near, names, sizeof(names));
     return tree_fail(node, err, "%s.match: '%s' matches no parameter of network %s; nearest: %s",
                      place, pattern, graph_name(graph), names);
 }

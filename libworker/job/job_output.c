@@ -10,8 +10,8 @@
 
 /* What a run directory, or the folder of a standing worker's job, has by these names itself. */
 static const char *const taken[] = {
-    "metrics.jsonl",       "plan.txt", "run.lock", "scheduler.log", "scheduler.sock",
-    "weights.safetensors", "tls",      ".job_tag",
+    "job.json",       "metrics.jsonl",       "plan.txt",         "run.lock", "scheduler.log",
+    "scheduler.sock", "weights.safetensors", "best.safetensors", "tls",      ".job_tag",
 };
 
 /* "worker_<rank>.log" */

@@ -110,19 +110,6 @@ static int parse_file(const struct field_reader *r, const struct tree_node *node
     return rc;
 }
 
-int job_take_weights(struct job *job, const struct tree_node *tree, const char *base_dir,
-                     struct ms_err *err)
-{
-    const struct tree_item *network = tree_find(tree, "network");
-    static const struct field row = {.key = "network", .type = FIELD_PATH};
-    const struct field_reader reader = {&row, row.key, base_dir, err};
-    if (network == NULL || network->value->kind != TREE_SCALAR ||
-        !onnx_is_path(network->value->text) || tree_find(tree, "initial_weights") != NULL) {
-        return MS_OK;
-    }
-    return field_read_path(&reader, network->value, job->initial_weights);
-}
-
 /* Of those that have a name. */
 static int read_known(const struct field_reader *r, const struct tree_node *node,
                       struct network **ret)
@@ -289,7 +276,7 @@ static int read_transform(const struct field_reader *r, const struct tree_node *
     if (rc < 0) {
         return rc;
     }
-    const char *names[8];
+    const char *names[16];
     assert(job_n_transform_kinds <= MS_ARRAY_SIZE(names));
     const struct job_transform_kind *kind = NULL;
     for (size_t i = 0; i < job_n_transform_kinds; i++) {
@@ -482,15 +469,20 @@ const struct field_own job_shape = {
 
 /* ---- names that users chose ---- */
 
-static int check_word(const struct field_reader *r, const struct tree_node *node)
+static int check_line(const struct field_reader *r, const struct tree_node *node, size_t most)
 {
     if (node->kind != TREE_SCALAR || node->text[0] == '\0') {
-        return field_fail(r, node, "is no name");
+        return field_fail(r, node, most == MS_NAME_MAX ? "is no name" : "is no text");
     }
-    if (strlen(node->text) > MS_NAME_MAX || !ms_text_is_valid(node->text, MS_TEXT_LINE)) {
+    if (strlen(node->text) > most || !ms_text_is_valid(node->text, MS_TEXT_LINE)) {
         return field_fail(r, node, "is more than a short line");
     }
     return MS_OK;
+}
+
+static int check_word(const struct field_reader *r, const struct tree_node *node)
+{
+    return check_line(r, node, MS_NAME_MAX);
 }
 
 static int read_word(const struct field_reader *r, const struct tree_node *node, void *base)
@@ -514,28 +506,40 @@ const struct field_own job_word = {
     .write = write_word,
 };
 
-static int read_words(const struct field_reader *r, const struct tree_node *list, void *base)
+/* word: bytes of one at most. */
+static int read_list(const struct field_reader *r, const struct tree_node *list, void *base,
+                     size_t word)
 {
     char *dst = (char *)base + r->field->offset;
     const size_t most = (size_t)r->field->max;
     size_t used = 0;
     if (list->kind != TREE_LIST || list->n_items == 0) {
-        return tree_fail(list, r->err, "%s must be a list of names, as [a, b]", r->shown);
+        return tree_fail(list, r->err, "%s must be %s, as [a, b]", r->shown, r->field->own->legal);
     }
     for (size_t i = 0; i < list->n_items; i++) {
         const struct tree_node *node = list->items[i].value;
-        const int rc = check_word(r, node);
+        const int rc = check_line(r, node, word);
         if (rc < 0) {
             return rc;
         }
         const size_t size = strlen(node->text) + (i > 0);
         if (size > most - used) {
-            return tree_fail(node, r->err, "%s: names of more than %zu bytes", r->shown, most);
+            return tree_fail(node, r->err, "%s: more than %zu bytes of them", r->shown, most);
         }
         used +=
             (size_t)snprintf(dst + used, most + 1 - used, "%s%s", i > 0 ? "\n" : "", node->text);
     }
     return MS_OK;
+}
+
+static int read_words(const struct field_reader *r, const struct tree_node *list, void *base)
+{
+    return read_list(r, list, base, MS_NAME_MAX);
+}
+
+static int read_arguments(const struct field_reader *r, const struct tree_node *list, void *base)
+{
+    return read_list(r, list, base, DATA_ARGUMENTS_MAX);
 }
 
 static json_t *write_words(const struct field *field, const void *base)
@@ -556,5 +560,11 @@ static json_t *write_words(const struct field *field, const void *base)
 const struct field_own job_words = {
     .legal = "a list of names",
     .read = read_words,
+    .write = write_words,
+};
+
+const struct field_own job_arguments = {
+    .legal = "a list of texts",
+    .read = read_arguments,
     .write = write_words,
 };

@@ -11,16 +11,20 @@
 
 static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
                                        "linear",   "cifar_small", NULL};
-static const char *const data_kinds[] = {"cifar10",      "mnist", "nonlinear", "shapes", "numpy",
-                                         "image_folder", "csv",   "cifar100",  NULL};
+static const char *const data_kinds[] = {
+    "cifar10", "mnist", "nonlinear", "shapes",      "numpy", "image_folder", "csv", "cifar100",
+    "program", "text",  "callback",  "safetensors", NULL};
 static const char *const separators[] = {"comma", "semicolon", "tab", NULL};
 static const char *const target_kinds[] = {"auto", "class", "number", NULL};
+static const char *const labels[] = {"fine", "coarse", NULL};
 static const char *const colours[] = {"rgb", "grey", NULL};
 static const char *const layouts[] = {"auto", "nchw", "nhwc", NULL};
 static const char *const usages[] = {"train", "test", "all", NULL};
 static const char *const losses[] = {"softmax_cross_entropy", "mse", "l1", "huber",
                                      "binary_cross_entropy",  NULL};
 static const char *const metrics[] = {"top5", "per_class", "confusion", "perplexity", "mae", NULL};
+static const char *const scores[] = {"loss", "accuracy", "top5", "perplexity", "mae", NULL};
+static const char *const betters[] = {"auto", "min", "max", NULL};
 static const char *const optimizers[] = {"sgd",     "momentum", "adam", "adamw",
                                          "rmsprop", "lamb",     NULL};
 static const char *const schedules[] = {"constant", "step",       "multi_step", "exponential",
@@ -39,18 +43,36 @@ static const char *const precisions_later[] = {"bf16",    "bfloat16", "fp16",
                                                "float16", "mixed",    NULL};
 
 enum {
-    ARRAYS = 1U << DATA_NUMPY,
+    ARRAYS = 1U << DATA_NUMPY | 1U << DATA_SAFETENSORS,
     IMAGES = 1U << DATA_IMAGE_FOLDER,
     TABLES = 1U << DATA_CSV,
-    OWN = ARRAYS | IMAGES | TABLES, /* data_kind_is_own */
-    FILES = 1U << DATA_CIFAR10 | 1U << DATA_CIFAR100 | 1U << DATA_MNIST | OWN,
-    GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES,
+    PROGRAMS = 1U << DATA_PROGRAM,
+    TEXTS = 1U << DATA_TEXT,
+    CALLBACKS = 1U << DATA_CALLBACK,
+    PARTED = ARRAYS | IMAGES | TABLES | PROGRAMS | TEXTS, /* they may be split */
+    OWN = PARTED | CALLBACKS,                             /* data_kind_is_own */
+    FILES = 1U << DATA_CIFAR10 | 1U << DATA_CIFAR100 | 1U << DATA_MNIST | PARTED,
+    GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES | CALLBACKS,
     DRAWN = 1U << DATA_SHAPES,
     WITH_BETAS = 1U << JOB_ADAM | 1U << JOB_ADAMW | 1U << JOB_LAMB,
     RMSPROP = 1U << JOB_RMSPROP,
     WITH_GAMMA = 1U << JOB_STEP_DECAY | 1U << JOB_MULTI_STEP | 1U << JOB_EXPONENTIAL,
     WITH_END = 1U << JOB_COSINE | 1U << JOB_POLYNOMIAL | 1U << JOB_ONE_CYCLE,
 };
+
+/* By what an evaluation is judged. */
+#define JUDGE_ROWS(prefix, member)                                                                 \
+    {.key = prefix ".metric",                                                                      \
+     .type = FIELD_ENUM,                                                                           \
+     .offset = IN_JOB(member.metric),                                                              \
+     .choices = scores,                                                                            \
+     .builtin = "loss",                                                                            \
+     .help = "number of an evaluation by which it is judged"},                                     \
+    {                                                                                              \
+        .key = prefix ".mode", .type = FIELD_ENUM, .offset = IN_JOB(member.mode),                  \
+        .choices = betters, .builtin = "auto",                                                     \
+        .help = "which value is better; auto: of loss, perplexity and mae the least",              \
+    }
 
 /* The name of an array. */
 #define ARRAY_ROW(prefix, of, name, text)                                                          \
@@ -78,7 +100,8 @@ enum {
             .when_key = prefix ".kind",                                                            \
             .when_offset = IN_JOB(member.kind),                                                    \
             .when_mask = FILES,                                                                    \
-            .help = "folder with the files (numpy: or a .npz), relative to the job file; ${NAME} " \
+            .help = "folder with the files (numpy: or a .npz; program: itself), relative to the "  \
+                    "job file; ${NAME} "                                                           \
                     "expands on the workers",                                                      \
         },                                                                                         \
         {                                                                                          \
@@ -99,7 +122,7 @@ enum {
             .when_key = prefix ".kind",                                                            \
             .when_offset = IN_JOB(member.kind),                                                    \
             .when_mask = GENERATORS,                                                               \
-            .help = "rows to make; 0: as many as usual for the kind",                              \
+            .help = "rows to make; 0: as many as usual for the kind (callback: give it)",          \
         },                                                                                         \
         ARRAY_ROW(prefix, member, inputs,                                                          \
                   "array with the records; default: the usual "                                    \
@@ -138,6 +161,18 @@ enum {
             .when_offset = IN_JOB(member.kind),                                                    \
             .when_mask = IMAGES,                                                                   \
             .help = "what images become",                                                          \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".tokens",                                                               \
+            .type = FIELD_INT64,                                                                   \
+            .offset = IN_JOB(member.tokens),                                                       \
+            .min = 1,                                                                              \
+            .max = MS_TOKENS_MAX,                                                                  \
+            .builtin = "128",                                                                      \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = TEXTS,                                                                    \
+            .help = "of a window; each has the token behind it as its label",                      \
         },                                                                                         \
         {                                                                                          \
             .key = prefix ".header",                                                               \
@@ -195,6 +230,42 @@ enum {
             .when_mask = TABLES,                                                                   \
         },                                                                                         \
         {                                                                                          \
+            .key = prefix ".labels",                                                               \
+            .type = FIELD_ENUM,                                                                    \
+            .flags = FIELD_ADDED,                                                                  \
+            .offset = IN_JOB(member.labels),                                                       \
+            .choices = labels,                                                                     \
+            .builtin = "fine",                                                                     \
+            .help = "which of the two that each image has",                                        \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = 1U << DATA_CIFAR100,                                                      \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".arguments",                                                            \
+            .type = FIELD_OWN,                                                                     \
+            .own = &job_arguments,                                                                 \
+            .flags = FIELD_OPTIONAL,                                                               \
+            .max = DATA_ARGUMENTS_MAX,                                                             \
+            .offset = IN_JOB(member.arguments),                                                    \
+            .help = "of the program",                                                              \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = PROGRAMS,                                                                 \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".timeout",                                                              \
+            .type = FIELD_INT64,                                                                   \
+            .offset = IN_JOB(member.timeout),                                                      \
+            .min = 1,                                                                              \
+            .max = 86400,                                                                          \
+            .builtin = "60",                                                                       \
+            .help = "seconds that the program may write nothing for",                              \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = PROGRAMS,                                                                 \
+        },                                                                                         \
+        {                                                                                          \
             .key = prefix ".split",                                                                \
             .type = FIELD_SECTION,                                                                 \
             .flags = FIELD_OPTIONAL,                                                               \
@@ -202,7 +273,7 @@ enum {
             .help = "parts of what has none: usage train or test of it",                           \
             .when_key = prefix ".kind",                                                            \
             .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = OWN,                                                                      \
+            .when_mask = PARTED,                                                                   \
         },                                                                                         \
         {                                                                                          \
             .key = prefix ".split.test",                                                           \
@@ -214,7 +285,7 @@ enum {
             .help = "share of the records that is the test",                                       \
             .when_key = prefix ".kind",                                                            \
             .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = OWN,                                                                      \
+            .when_mask = PARTED,                                                                   \
         },                                                                                         \
         {                                                                                          \
             .key = prefix ".split.seed",                                                           \
@@ -225,7 +296,7 @@ enum {
             .help = "which records these are",                                                     \
             .when_key = prefix ".kind",                                                            \
             .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = OWN,                                                                      \
+            .when_mask = PARTED,                                                                   \
         },                                                                                         \
     {                                                                                              \
         .key = prefix ".seed", .type = FIELD_UINT64, .offset = IN_JOB(member.seed), .min = 0,      \
@@ -298,6 +369,14 @@ static const struct field job_rows[] = {
      .when_offset = IN_JOB(dataset.kind),
      .when_mask = OWN,
      .help = "labels are below it; 0: what the files have"},
+    {.key = "dataset.vocabulary",
+     .type = FIELD_PATH,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = IN_JOB(dataset.vocabulary),
+     .when_key = "dataset.kind",
+     .when_offset = IN_JOB(dataset.kind),
+     .when_mask = TEXTS,
+     .help = "a file of words, one a line, which are the tokens; default: bytes"},
     {.key = "dataset.class_names",
      .type = FIELD_OWN,
      .own = &job_words,
@@ -373,6 +452,23 @@ static const struct field job_rows[] = {
      .max = 0.999,
      .builtin = "0",
      .help = "part of a label that all classes share in training"},
+    {.key = "class_weights",
+     .type = FIELD_OWN,
+     .own = &job_class_weights,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = IN_JOB(class_weights),
+     .count_offset = IN_JOB(n_class_weights),
+     .min = 0,
+     .max = 1e6,
+     .help = "what a label of each class counts in the loss; default: 1"},
+    {.key = "ignored_label",
+     .type = FIELD_OWN,
+     .own = &job_ignored,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = IN_JOB(dataset.ignored),
+     .min = INT32_MIN,
+     .max = INT32_MAX,
+     .help = "a label that counts neither in the loss nor in evaluations; default: none"},
     {.key = "huber_delta",
      .type = FIELD_REAL,
      .flags = FIELD_ABOVE,
@@ -684,9 +780,9 @@ static const struct field job_rows[] = {
      .builtin = "0",
      .help = "a rank; 0: the host's cores shared by its ranks"},
     {.key = "initial_weights",
-     .type = FIELD_PATH,
+     .type = FIELD_OWN,
+     .own = &job_first_weights,
      .flags = FIELD_OPTIONAL,
-     .offset = IN_JOB(initial_weights),
      .help = "a file to begin with: .safetensors, .onnx, or MindSpore's .ckpt"},
     {.key = "checkpoint",
      .type = FIELD_SECTION,
@@ -718,6 +814,14 @@ static const struct field job_rows[] = {
      .max = 1e9,
      .builtin = "0",
      .help = "one each so many seconds, too; 0: not by seconds"},
+    {.key = "checkpoint.every_epochs",
+     .type = FIELD_INT64,
+     .flags = FIELD_ADDED,
+     .offset = IN_JOB(checkpoint_every_epochs),
+     .min = 0,
+     .max = MS_EPOCHS_MAX,
+     .builtin = "0",
+     .help = "one at the end of each so many epochs, too; 0: not by epochs"},
     {.key = "checkpoint.keep_max",
      .type = FIELD_INT,
      .offset = IN_JOB(checkpoint_keep_max),
@@ -767,6 +871,55 @@ static const struct field job_rows[] = {
      .choices = metrics,
      .help = "what is counted beside loss and accuracy"},
 
+    {.key = "early_stop",
+     .type = FIELD_SECTION,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = IN_JOB(has_early_stop),
+     .help = "ends the training once evaluations are no better any more"},
+    JUDGE_ROWS("early_stop", early_stop),
+    {.key = "early_stop.patience",
+     .type = FIELD_INT64,
+     .flags = FIELD_REQUIRED,
+     .offset = IN_JOB(early_stop_patience),
+     .min = 1,
+     .max = 1e6,
+     .help = "evaluations in a row that are no better than the best before them"},
+    {.key = "early_stop.min_delta",
+     .type = FIELD_REAL,
+     .offset = IN_JOB(early_stop_min_delta),
+     .min = 0,
+     .max = 1e9,
+     .builtin = "0",
+     .help = "by more than this one has to be better"},
+    {.key = "best",
+     .type = FIELD_SECTION,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = IN_JOB(has_best),
+     .help = "keeps the weights of the best evaluation, best.safetensors"},
+    JUDGE_ROWS("best", best),
+    {.key = "print",
+     .type = FIELD_SECTION,
+     .flags = FIELD_OPTIONAL | FIELD_ADDED,
+     .offset = IN_JOB(has_print),
+     .help = "which lines of steps and epochs the ranks' logs have"},
+    {.key = "print.loss_every",
+     .type = FIELD_INT64,
+     .offset = IN_JOB(print_loss_every),
+     .min = 0,
+     .max = 1e12,
+     .builtin = "1",
+     .help = "the loss of each so many-th step; 0: of none"},
+    {.key = "print.epochs",
+     .type = FIELD_BOOL,
+     .offset = IN_JOB(print_epochs),
+     .builtin = "false",
+     .help = "that of each epoch's last step, too"},
+    {.key = "print.time",
+     .type = FIELD_BOOL,
+     .offset = IN_JOB(print_time),
+     .builtin = "false",
+     .help = "... and how long the epoch took, behind it"},
+
     {.key = "graph",
      .type = FIELD_LATER,
      .help = "graphs of MindSpore; a model of PyTorch's exporters is network: model.onnx"},
@@ -784,6 +937,11 @@ static const struct field job_rows[] = {
 };
 
 const struct field_table job_table = {job_rows, MS_ARRAY_SIZE(job_rows), "a job"};
+
+const char *job_judge_metric(const struct job_judge *judge)
+{
+    return scores[judge->metric];
+}
 
 const char *job_loss_name(enum job_loss loss)
 {

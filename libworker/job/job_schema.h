@@ -29,8 +29,17 @@ extern const struct field_own
 extern const struct field_own job_word; /* char[MS_NAME_MAX + 1]: one line of text */
 extern const struct field_own
     job_words; /* the same several times in char[max + 1], LF between; "": none */
+extern const struct field_own job_arguments; /* likewise, and each as long as all may be */
 extern const struct field_own
     job_milestones; /* int64_t[MS_MILESTONES_MAX], min .. max, rising; likewise */
+
+/* job_labels.c */
+extern const struct field_own job_class_weights; /* double[MS_CLASS_WEIGHTS_MAX], min .. max,
+                                                    count in the int at count_offset */
+extern const struct field_own job_ignored;       /* struct data_ignored, min .. max */
+
+extern const struct field_own
+    job_first_weights; /* job_take.c: job->initial_weights and job->take */
 
 /* job_group.c: struct job_group[MS_GROUPS_MAX], likewise */
 extern const struct field_own job_groups;
@@ -74,6 +83,12 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
  * other columns. */
 int job_settle_evaluate(struct job *job, const struct tree_node *tree, const char *base_dir,
                         struct ms_err *err);
+
+/* early_stop and best need an evaluation that has their metric. */
+int job_check_judges(const struct job *job, const struct tree_node *tree, struct ms_err *err);
+
+/* How labels count: keys that have no meaning with the loss, weights that are not the classes'. */
+int job_check_labels(const struct job *job, const struct tree_node *tree, struct ms_err *err);
 
 /* The node of a dotted path, or the nearest one around it that was written. */
 const struct tree_node *job_node_at(const struct tree_node *root, const char *path);

@@ -1,6 +1,7 @@
 /* job_transforms.c - the tables of the kinds of transforms */
 #include "libworker/job/job_schema.h"
 
+#include "libworker/data/mixup.h"
 #include "proto/limits.h"
 #include "proto/macros.h"
 
@@ -129,6 +130,56 @@ static const struct field erasing_rows[] = {
     BOX_ROWS("[0.02, 0.33]", "[0.3, 3.3]"),
 };
 
+static const struct field jitter_rows[] = {
+    {.key = "brightness",
+     .type = FIELD_REAL,
+     .offset = IN_TRANSFORM(brightness),
+     .min = 0,
+     .max = 100,
+     .builtin = "0",
+     .help = "factors from 1 - x, not below 0, to 1 + x"},
+    {.key = "contrast",
+     .type = FIELD_REAL,
+     .offset = IN_TRANSFORM(contrast),
+     .min = 0,
+     .max = 100,
+     .builtin = "0",
+     .help = "likewise"},
+    {.key = "saturation",
+     .type = FIELD_REAL,
+     .offset = IN_TRANSFORM(saturation),
+     .min = 0,
+     .max = 100,
+     .builtin = "0",
+     .help = "likewise"},
+    {.key = "hue",
+     .type = FIELD_REAL,
+     .offset = IN_TRANSFORM(hue),
+     .min = 0,
+     .max = 0.5,
+     .builtin = "0",
+     .help = "turns from -x to x; 0.5 is the opposite colour"},
+};
+static const struct field grey_rows[] = {
+    {.key = "channels",
+     .type = FIELD_INT64,
+     .offset = IN_TRANSFORM(channels),
+     .min = 1,
+     .max = 3,
+     .builtin = "1",
+     .help = "1, or 3 that are alike"},
+};
+static const struct field mixup_rows[] = {
+    {.key = "alpha",
+     .type = FIELD_REAL,
+     .flags = FIELD_ABOVE,
+     .offset = IN_TRANSFORM(alpha),
+     .min = 0,
+     .max = MIXUP_ALPHA_MAX,
+     .builtin = "1",
+     .help = "of Beta(alpha, alpha), from which it is drawn how much a sample counts itself"},
+};
+
 #define TABLE(rows)                                                                                \
     {                                                                                              \
         rows, MS_ARRAY_SIZE(rows), "a transform"                                                   \
@@ -142,5 +193,8 @@ const struct job_transform_kind job_transform_kinds[] = {
     {"random_resized_crop", TRANSFORM_RANDOM_RESIZED_CROP, TABLE(resized_crop_rows)},
     {"centre_crop", TRANSFORM_CENTRE_CROP, TABLE(centre_crop_rows)},
     {"random_erasing", TRANSFORM_RANDOM_ERASING, TABLE(erasing_rows)},
+    {"colour_jitter", TRANSFORM_COLOUR_JITTER, TABLE(jitter_rows)},
+    {"to_grey", TRANSFORM_TO_GREY, TABLE(grey_rows)},
+    {"mixup", TRANSFORM_MIXUP, TABLE(mixup_rows)},
 };
 const size_t job_n_transform_kinds = MS_ARRAY_SIZE(job_transform_kinds);

@@ -103,10 +103,10 @@ static json_t *format_section(const struct field *row, const void *base)
 
 static int is_default(const struct field *row, const json_t *value)
 {
-    return json_is_integer(value) ? json_integer_value(value) == strtoll(row->builtin, NULL, 10)
-           : json_is_string(value) && row->builtin != NULL
-               ? strcmp(json_string_value(value), row->builtin) == 0
-               : 0;
+    return row->builtin == NULL     ? 0
+           : json_is_integer(value) ? json_integer_value(value) == strtoll(row->builtin, NULL, 10)
+           : json_is_string(value)  ? strcmp(json_string_value(value), row->builtin) == 0
+                                    : 0;
 }
 
 /* A zero with a sign is one that somebody wrote. */

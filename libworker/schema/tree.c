@@ -470,3 +470,8 @@ int tree_set(struct tree_node *root, const char *path, struct tree_node *value, 
     }
     return append(map, name, 0, 0, value, err);
 }
+
+int tree_append(struct tree_node *list, struct tree_node *value, struct ms_err *err)
+{
+    return append(list, NULL, 0, 0, value, err);
+}

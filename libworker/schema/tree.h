@@ -45,6 +45,9 @@ int tree_is_null(const struct tree_node *node);
  * Takes value in any case. */
 int tree_set(struct tree_node *root, const char *path, struct tree_node *value, struct ms_err *err);
 
+/* Puts value behind the last one of a list. Takes value in any case. */
+int tree_append(struct tree_node *list, struct tree_node *value, struct ms_err *err);
+
 /* ms_fail with "origin:line:column: " before the text; the head of a long origin is left out. */
 int tree_fail(const struct tree_node *node, struct ms_err *err, const char *fmt, ...)
     MS_PRINTF(3, 4);

@@ -27,6 +27,7 @@ struct place {
     int32_t stopped;                     /* asked to stop with that step */
     int32_t is_copy;                     /* no step was made of it here: train_impl.h */
     uint8_t digest[MS_STATE_DIGEST_LEN]; /* zero where it is fresh */
+    struct watch watch;
     struct train_data data;
     char first_tag[FIRST_TAG_ROOM]; /* of the job that began the training; "": this one */
 };
@@ -52,6 +53,7 @@ static struct place find_place(const struct train *train)
                           .evaluates = train->evaluates,
                           .has_eval = progress->has_eval,
                           .stopped = train->stopped,
+                          .watch = train->watch,
                           .data = train->data};
     if (train->has_state) {
         memcpy(place.digest, train->digest, sizeof(place.digest));
@@ -84,6 +86,7 @@ static int stand_at(struct train *train, const struct place *place, struct ms_er
     train->seconds = place->seconds;
     train->evaluates = place->evaluates;
     train->stopped = place->stopped;
+    train->watch = place->watch;
     train->has_state = train->is_copy = 1;
     train->is_dirty = 0;
     return 0;
@@ -384,6 +387,7 @@ static int follow(struct train *train, const struct place *places, int source, s
         }
         train->evaluates = common.evaluates;
         train->stopped = common.stopped;
+        train_end_early(train);
         note_state(train, &common);
     }
     if (rc == 0 && takes_all) {
@@ -437,7 +441,8 @@ static void note_damaged(struct train *train, uint64_t step, const struct ms_err
 static int load(struct train *train, const struct train_checkpoint *mine, struct place *ret,
                 struct ms_err *err)
 {
-    struct place place = {.step = mine->step, .loss = mine->loss, .seconds = mine->seconds};
+    struct place place = {
+        .step = mine->step, .loss = mine->loss, .seconds = mine->seconds, .watch = mine->watch};
     struct ms_err why = {0, ""};
     clear_dirt(train);
     int rc = mine->load(train, mine, &why);
@@ -476,6 +481,9 @@ static int take_checkpoint(struct train *train, const struct place *places,
     rc = rc < 0 ? rc : check_step(train, holder, "its checkpoint is of", place.step, err);
     rc = rc < 0 ? rc : move(train, holder, &place, is_holder ? STATE_GIVE : STATE_FILL, err);
     rc = rc == 0 && !is_holder ? stand_at(train, &place, err) : rc;
+    if (rc == 0) {
+        train_end_early(train);
+    }
     train->known.state_from = MS_STATE_CHECKPOINT;
     train->known.state_rank = holder;
     train->known.state_bytes = state_bytes(train->replica);

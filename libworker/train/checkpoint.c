@@ -113,8 +113,13 @@ static void tell(const struct train *train)
 
 static int is_due_step(const struct train *train)
 {
-    const int64_t steps = train->cfg.job->checkpoint_every_steps;
-    return steps > 0 && train->progress.step % (uint64_t)steps == 0;
+    const struct job *job = train->cfg.job;
+    const struct train_progress *progress = &train->progress;
+    const int64_t steps = job->checkpoint_every_steps;
+    const int64_t epochs = job->checkpoint_every_epochs;
+    return (steps > 0 && progress->step % (uint64_t)steps == 0) ||
+           (epochs > 0 && progress->step_in_epoch == progress->steps_per_epoch &&
+            progress->epoch % epochs == 0);
 }
 
 static int is_due(const struct train *train, double now_s)
@@ -135,7 +140,8 @@ static void take(struct train *train, double seconds)
                                            .loss = progress->loss,
                                            .evaluates = train->evaluates,
                                            .stopped = train->stopped,
-                                           .seconds = seconds};
+                                           .seconds = seconds,
+                                           .watch = train->watch};
     c->is_due = !checkpoint_writer_take(c->writer, &facts);
     if (!c->is_due) {
         c->taken = progress->step;
@@ -217,9 +223,10 @@ void checkpoint_finish(struct train *train)
         return;
     }
     checkpoint_writer_wait(c->writer);
-    /* that of the last step may have had no room when it was due */
-    if ((train->stopped || c->is_due || is_due_step(train)) && train->progress.step > 0 &&
-        checkpoint_writer_saved(c->writer) != train->progress.step) {
+    /* that of the last step may have had no room when it was due; who ended early may be given more
+     * patience */
+    if ((train->stopped || train->is_early || c->is_due || is_due_step(train)) &&
+        train->progress.step > 0 && checkpoint_writer_saved(c->writer) != train->progress.step) {
         take(train, seconds_at(train, ms_mono_s()));
         checkpoint_writer_wait(c->writer);
     }

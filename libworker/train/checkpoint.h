@@ -13,6 +13,7 @@ struct checkpoint_info {
     uint64_t step; /* committed */
     char path[CHECKPOINT_PATH_MAX];
     enum checkpoint_owner owner;
+    int is_lent;                         /* named, and in the folder of a job that lends it */
     struct checkpoint_manifest manifest; /* without texts */
 };
 

@@ -1,9 +1,11 @@
 /* checkpoint_find.c - which checkpoints a training can go on from, and taking one */
+#include "libworker/data/allowed.h"
 #include "libworker/data/path.h"
 #include "libworker/data/safetensors.h"
 #include "libworker/train/checkpoint.h"
 #include "libworker/train/checkpoint_impl.h"
 #include "libworker/train/checkpoint_state.h"
+#include "libworker/train/lent.h"
 #include "libworker/train/resumed_plan.h"
 #include "libworker/train/train_impl.h"
 #include "proto/folder.h"
@@ -13,6 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+
+enum {
+    LENT_WAIT_MS = 10000, /* who submits lends once the job has its number: a moment later */
+    LENT_LOOK_MS = 20,
+};
 
 void checkpoint_list_fini(struct checkpoint_list *list)
 {
@@ -38,6 +46,7 @@ struct search {
     struct passed trainings; /* ... and that it could not */
     /* in the place that `resume` names */
     char place[MS_PATH_MAX + 1];
+    int is_lent;                     /* it lies in another job's folder, and that one lends it */
     struct checkpoint_entries named; /* none where named_rc < 0: named_why */
     int named_rc;
     struct ms_err named_why;
@@ -176,10 +185,17 @@ static int add(struct search *s, const char *path, enum checkpoint_owner owner,
     memset(info, 0, sizeof(*info));
     info->step = m->step;
     info->owner = owner;
+    info->is_lent = owner == CHECKPOINT_NAMED && s->is_lent;
     info->manifest = *m;
     info->manifest.job = info->manifest.plan = NULL;
     snprintf(info->path, sizeof(info->path), "%s", path);
     return 0;
+}
+
+/* What is lent is read as the job's own: the lists of data do not hold for folders of jobs. */
+static enum checkpoint_owner reads_as(enum checkpoint_owner owner, int is_lent)
+{
+    return is_lent ? CHECKPOINT_OWN : owner;
 }
 
 static int look_at(struct search *s, const char *path, enum checkpoint_owner owner,
@@ -187,7 +203,8 @@ static int look_at(struct search *s, const char *path, enum checkpoint_owner own
 {
     struct checkpoint_manifest m;
     struct ms_err why = {0, ""};
-    const int read = checkpoint_read(path, owner, &m, &why);
+    const int is_lent = owner == CHECKPOINT_NAMED && s->is_lent;
+    const int read = checkpoint_read(path, reads_as(owner, is_lent), &m, &why);
     if (read == MS_E_NOMEM) { /* says nothing of it */
         return ms_fail(err, read, "%s", ms_err_text(&why));
     }
@@ -299,6 +316,33 @@ static int find_own(struct search *s, struct ms_err *err)
 
 /* ---- those that the job names ---- */
 
+/* As lent_look, into s->place; waits for the word of who lends, once in a rank's life. */
+static int await_lent(struct search *s, struct ms_err *err)
+{
+    static const struct timespec pause = {0, LENT_LOOK_MS * 1000000L};
+    const struct train_config *cfg = &s->train->cfg;
+    const struct lent_borrower us = {cfg->run_dir != NULL ? cfg->run_dir : "", cfg->job_id, s->tag};
+    int rc = us.run_dir[0] != '\0' ? lent_look(s->place, &us, s->place, err) : 0;
+    for (int ms = 0; rc == MS_E_REFUSED && ms < LENT_WAIT_MS && !s->train->has_awaited_lent &&
+                     train_check_abort(s->train, NULL) == 0;
+         ms += LENT_LOOK_MS) {
+        (void)nanosleep(&pause, NULL);
+        rc = lent_look(s->place, &us, s->place, err);
+    }
+    s->train->has_awaited_lent = 1;
+    return rc;
+}
+
+/* May this job read in the place: as everybody may, or for it was lent? */
+static int check_place(struct search *s, struct ms_err *err)
+{
+    struct ms_err why = {0, ""};
+    const int rc = data_path_check(s->place, &why);
+    const int lent = rc < 0 ? await_lent(s, err) : 0;
+    s->is_lent = lent > 0;
+    return lent == 0 && rc < 0 ? ms_fail(err, rc, "%s", why.text) : lent < 0 ? lent : 0;
+}
+
 static void search_named(struct search *s)
 {
     const char *resume = s->train->cfg.job->resume;
@@ -306,7 +350,7 @@ static void search_named(struct search *s)
         return;
     }
     int rc = data_path_expand(resume, s->place, sizeof(s->place), &s->named_why);
-    rc = rc < 0 ? rc : data_path_check(s->place, &s->named_why);
+    rc = rc < 0 ? rc : check_place(s, &s->named_why);
     rc = rc < 0 ? rc : checkpoint_search(s->place, &s->named, &s->named_why);
     s->named_rc = rc;
     if (rc < 0) {
@@ -432,7 +476,9 @@ int checkpoint_find_manifest(struct train *train, struct checkpoint_manifest *re
     struct checkpoint_list list = {NULL, 0};
     int is_found = 0;
     if (train->cfg.job->resume[0] != '\0' && find(train, 1, &list, NULL) == 0 && list.n > 0) {
-        is_found = checkpoint_read(list.infos[0].path, list.infos[0].owner, ret, NULL) == 0;
+        const struct checkpoint_info *first = &list.infos[0];
+        is_found =
+            checkpoint_read(first->path, reads_as(first->owner, first->is_lent), ret, NULL) == 0;
     }
     checkpoint_list_fini(&list);
     return is_found;
@@ -451,10 +497,11 @@ int checkpoint_load(struct train *train, const struct checkpoint_info *info, str
         return rc;
     }
     rc = checkpoint_state_check_size(&state, info->manifest.data_size, data, err);
-    rc = rc < 0 ? rc : checkpoint_verify(info->path, info->owner, &info->manifest, err);
-    rc = rc < 0                          ? rc
-         : info->owner == CHECKPOINT_OWN ? safetensors_open_own(data, &file, err)
-                                         : safetensors_open(data, &file, err);
+    const enum checkpoint_owner owner = reads_as(info->owner, info->is_lent);
+    rc = rc < 0 ? rc : checkpoint_verify(info->path, owner, &info->manifest, err);
+    rc = rc < 0                    ? rc
+         : owner == CHECKPOINT_OWN ? safetensors_open_own(data, &file, err)
+                                   : safetensors_open(data, &file, err);
     rc = rc < 0 ? rc : checkpoint_state_load(&state, train->replica, file, data, err);
     safetensors_close(file);
     checkpoint_state_fini(&state);

@@ -1,6 +1,7 @@
 /* checkpoint_job.c - is it the same training? What of a job decides the bits, key by key */
 #include "libworker/data/json_text.h"
 #include "libworker/train/checkpoint_manifest.h"
+#include "proto/macros.h"
 #include "proto/text.h"
 
 #include <inttypes.h>
@@ -14,9 +15,13 @@ enum { CANONICAL = JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17) };
 enum { ORIGIN_MAX = 100, KEY_MAX = 48, VALUE_MAX = 37 };
 
 /* All others do decide, those of later releases too. */
-static const char *const left_out[] = {"name",    "priority",       "epochs",   "steps",
-                                       "resume",  "checkpoint",     "recovery", "evaluate",
-                                       "threads", "initial_weights"};
+static const char *const left_out[] = {
+    "name",     "priority", "epochs",          "steps",      "resume", "checkpoint", "recovery",
+    "evaluate", "threads",  "initial_weights", "early_stop", "best",   "print"};
+
+/* Data may move, and so may its words; which they are shows in its records, by which data is told
+ * apart. How long a program may be silent changes none of them. */
+static const char *const left_out_of_dataset[] = {"path", "vocabulary", "timeout"};
 
 /* With a schedule that is as long as the job another end means other rates before it. */
 static int is_length(const char *key)
@@ -29,12 +34,15 @@ char *checkpoint_job_text(const struct job *job)
     size_t size = 0;
     char *whole = job_format(job, &size);
     json_t *root = whole != NULL ? json_loadb(whole, size, 0, NULL) : NULL;
-    for (size_t i = 0; root != NULL && i < sizeof(left_out) / sizeof(left_out[0]); i++) {
+    json_t *dataset = json_object_get(root, "dataset");
+    for (size_t i = 0; root != NULL && i < MS_ARRAY_SIZE(left_out); i++) {
         if (!is_length(left_out[i]) || !job_schedule_is_as_long(job)) {
             (void)json_object_del(root, left_out[i]);
         }
     }
-    (void)json_object_del(json_object_get(root, "dataset"), "path"); /* data may move */
+    for (size_t i = 0; i < MS_ARRAY_SIZE(left_out_of_dataset); i++) {
+        (void)json_object_del(dataset, left_out_of_dataset[i]);
+    }
     (void)json_object_del(json_object_get(root, "network"), "summary");
     char *text = json_text(root, CANONICAL, NULL);
     json_decref(root);

@@ -25,6 +25,31 @@ const char *checkpoint_manifest_first_tag(const struct checkpoint_manifest *mani
     return manifest->first_tag[0] != '\0' ? manifest->first_tag : manifest->tag;
 }
 
+/* "accuracy max" */
+static void name_judge(const struct job_judge *judge, char ret[CHECKPOINT_JUDGE_MAX + 1])
+{
+    snprintf(ret, CHECKPOINT_JUDGE_MAX + 1, "%s-%s", job_judge_metric(judge),
+             job_judge_wants_more(judge) ? "max" : "min");
+}
+
+struct watch checkpoint_manifest_watch(const struct checkpoint_manifest *manifest,
+                                       const struct job *job)
+{
+    const struct watch none = {0};
+    char name[CHECKPOINT_JUDGE_MAX + 1];
+    name_judge(&job->early_stop, name);
+    return job->has_early_stop && strcmp(name, manifest->watch_of) == 0 ? manifest->watch : none;
+}
+
+void checkpoint_manifest_set_watch(struct checkpoint_manifest *manifest, const struct job *job,
+                                   const struct watch *watch)
+{
+    if (job->has_early_stop) {
+        name_judge(&job->early_stop, manifest->watch_of);
+        manifest->watch = *watch;
+    }
+}
+
 static int digest(const char *text, size_t size, char ret[SUM_HEX])
 {
     struct sum *sum = text != NULL ? sum_create() : NULL;
@@ -73,6 +98,13 @@ static int add_optional(json_t *root, const struct checkpoint_manifest *m)
         rc = json_object_set_new(
             root, "dataset",
             json_pack("{s:I, s:s}", "samples", (json_int_t)m->samples, "xxh3_128", m->samples_sum));
+    }
+    if (rc == 0 && m->watch_of[0] != '\0') {
+        rc = json_object_set_new(root, "early_stop",
+                                 json_pack("{s:s, s:I, s:I, s:f, s:I}", "judge", m->watch_of,
+                                           "seen", (json_int_t)m->watch.seen, "step",
+                                           (json_int_t)m->watch.step, "best", m->watch.best, "bad",
+                                           (json_int_t)m->watch.bad));
     }
     return rc;
 }
@@ -127,9 +159,9 @@ static int read_whole(const struct reader *r, const json_t *object, const char *
     return MS_OK;
 }
 
-static int read_real(const struct reader *r, const char *key, double *ret)
+static int read_real(const struct reader *r, const json_t *object, const char *key, double *ret)
 {
-    const json_t *value = json_object_get(r->root, key);
+    const json_t *value = json_object_get(object, key);
     if (!json_is_number(value) || !isfinite(json_number_value(value))) {
         return fail_key(r, key);
     }
@@ -181,8 +213,8 @@ static int read_numbers(const struct reader *r, struct checkpoint_manifest *m)
     int rc = read_whole(r, r->root, "step", 1, &m->step);
     rc = rc < 0 ? rc : read_whole(r, r->root, "epoch", 1, &epoch);
     rc = rc < 0 ? rc : read_whole(r, r->root, "step_in_epoch", 1, &step_in_epoch);
-    rc = rc < 0 ? rc : read_real(r, "loss", &loss);
-    rc = rc < 0 ? rc : read_real(r, "seconds", &m->seconds);
+    rc = rc < 0 ? rc : read_real(r, r->root, "loss", &loss);
+    rc = rc < 0 ? rc : read_real(r, r->root, "seconds", &m->seconds);
     rc = rc < 0 ? rc : read_flag(r, "evaluates", &m->evaluates);
     rc = rc < 0 ? rc : read_flag(r, "stopped", &m->stopped);
     m->epoch = (int64_t)epoch;
@@ -217,6 +249,23 @@ static int read_dataset(const struct reader *r, struct checkpoint_manifest *m)
     rc = read_whole(r, dataset, "samples", 1, &samples);
     m->samples = (int64_t)samples;
     return rc < 0 ? rc : read_hex(r, dataset, "xxh3_128", m->samples_sum, sizeof(m->samples_sum));
+}
+
+static int read_watch(const struct reader *r, struct checkpoint_manifest *m)
+{
+    const json_t *object = json_object_get(r->root, "early_stop");
+    uint64_t bad = 0;
+    if (object == NULL) {
+        return MS_OK;
+    }
+    int rc = read_word(r, object, "judge", m->watch_of, sizeof(m->watch_of));
+    rc = rc < 0 ? rc : read_whole(r, object, "seen", 0, &m->watch.seen);
+    rc = rc < 0 ? rc : read_whole(r, object, "step", 0, &m->watch.step);
+    rc = rc < 0 ? rc : read_real(r, object, "best", &m->watch.best);
+    rc = rc < 0 ? rc : read_whole(r, object, "bad", 0, &bad);
+    m->watch.bad = (int64_t)bad;
+    const int is_sound = m->watch.seen <= m->step && m->watch.step <= m->watch.seen;
+    return rc < 0 || is_sound ? rc : fail_key(r, "early_stop");
 }
 
 static int read_texts(const struct reader *r, struct checkpoint_manifest *m)
@@ -280,6 +329,7 @@ int checkpoint_manifest_parse(const char *text, size_t size, const char *origin,
     rc = rc < 0 ? rc : read_numbers(&r, &m);
     rc = rc < 0 ? rc : read_words(&r, &m);
     rc = rc < 0 ? rc : read_dataset(&r, &m);
+    rc = rc < 0 ? rc : read_watch(&r, &m);
     rc = rc < 0 ? rc : read_texts(&r, &m);
     json_decref(root);
     if (rc < 0) {

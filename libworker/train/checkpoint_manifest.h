@@ -8,6 +8,7 @@
 #include "libworker/data/data.h"
 #include "libworker/data/sum.h"
 #include "libworker/job/job.h"
+#include "libworker/train/judge.h"
 #include "proto/digest.h"
 #include "proto/err.h"
 #include "proto/limits.h"
@@ -15,7 +16,11 @@
 #include <stdint.h>
 
 #define CHECKPOINT_FORMAT "msched checkpoint" /* what manifest and data call themselves */
-enum { CHECKPOINT_VERSION = 1, CHECKPOINT_NAME_MAX = MS_NAME_MAX + 48 /* of a file */ };
+enum {
+    CHECKPOINT_VERSION = 1,
+    CHECKPOINT_JUDGE_MAX = 23,
+    CHECKPOINT_NAME_MAX = MS_NAME_MAX + 48 /* of a file */
+};
 
 struct checkpoint_manifest {
     uint64_t step;                /* committed, over all epochs */
@@ -33,7 +38,10 @@ struct checkpoint_manifest {
     char plan_sha256[MS_SHA256_HEX];
     int64_t samples;           /* of the training's data; 0: a release that did not say wrote it */
     char samples_sum[SUM_HEX]; /* data_identify's, of them */
-    char data[CHECKPOINT_NAME_MAX]; /* the file beside it */
+    char
+        watch_of[CHECKPOINT_JUDGE_MAX + 1]; /* by what early_stop judges; "": nothing was counted */
+    struct watch watch;                     /* what it had counted */
+    char data[CHECKPOINT_NAME_MAX];         /* the file beside it */
     uint64_t data_size;
     char data_sum[SUM_HEX];
 };
@@ -42,6 +50,15 @@ void checkpoint_manifest_fini(struct checkpoint_manifest *manifest);
 
 /* Tells the training from others: resumed or not. Borrowed; "": nothing does. */
 const char *checkpoint_manifest_first_tag(const struct checkpoint_manifest *manifest);
+
+/* What the job's early_stop had counted by then; of another metric, or the other way round:
+ * nothing.
+ */
+struct watch checkpoint_manifest_watch(const struct checkpoint_manifest *manifest,
+                                       const struct job *job);
+/* Into the manifest, where the job has early_stop. */
+void checkpoint_manifest_set_watch(struct checkpoint_manifest *manifest, const struct job *job,
+                                   const struct watch *watch);
 
 /* The text, malloc'ed; *ret_size without the NUL. NULL without memory. */
 char *checkpoint_manifest_format(const struct checkpoint_manifest *manifest, size_t *ret_size);

@@ -146,6 +146,7 @@ static struct checkpoint_manifest describe(const struct checkpoint_save *save,
     m.evaluates = facts->evaluates;
     m.stopped = facts->stopped;
     m.seconds = facts->seconds;
+    checkpoint_manifest_set_watch(&m, save->cfg->job, &facts->watch);
     snprintf(m.data, sizeof(m.data), "%s-%" PRIu64 ".safetensors",
              save->cfg->job->checkpoint_prefix, facts->step);
     return m;

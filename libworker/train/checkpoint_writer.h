@@ -8,6 +8,7 @@
 #ifndef CHECKPOINT_WRITER_H
 #define CHECKPOINT_WRITER_H
 
+#include "libworker/train/judge.h"
 #include "libworker/train/replica.h"
 
 struct checkpoint_writer;
@@ -32,6 +33,7 @@ struct checkpoint_facts { /* of the step that is saved; see checkpoint_manifest.
     float loss;
     int evaluates, stopped;
     double seconds;
+    struct watch watch;
 };
 
 /* Starts the thread, on the caller's CPUs. MS_E_IO: the folder cannot be made, ever. */

@@ -230,17 +230,29 @@ int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, s
                step->comm_wait_ms);
 }
 
-int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, struct ms_err *err)
+char *metrics_format_eval(const struct metrics_eval *eval)
 {
     char loss[32], accuracy[32];
+    char *text = NULL;
+    const int n = asprintf(&text, "\"eval_loss\":%s,\"accuracy\":%s%s", number(eval->loss, loss),
+                           number(eval->accuracy, accuracy), eval->more != NULL ? eval->more : "");
+    return n >= 0 ? text : NULL;
+}
+
+int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, struct ms_err *err)
+{
     if (eval->step <= metrics->last_eval) {
         return 0;
     }
+    char *members = metrics_format_eval(eval);
+    if (members == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the line of an evaluation");
+    }
     metrics->last_eval = eval->step;
     metrics->is_done = 0;
-    return put(metrics, err, "{\"epoch\":%" PRId64 ",\"eval_loss\":%s,\"accuracy\":%s%s}\n",
-               eval->epoch, number(eval->loss, loss), number(eval->accuracy, accuracy),
-               eval->more != NULL ? eval->more : "");
+    int rc = put(metrics, err, "{\"epoch\":%" PRId64 ",%s}\n", eval->epoch, members);
+    free(members);
+    return rc;
 }
 
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err)

@@ -67,6 +67,9 @@ int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, s
 int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, struct ms_err *err);
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err);
 
+/* Members of such a line, "eval_loss" first; owned, NULL without memory. */
+char *metrics_format_eval(const struct metrics_eval *eval);
+
 /* The shortest decimal text that reads back as the same float, as numpy (and so MindSpore) prints
  * it: "2.4686084", "1.0", "1e-05". buf of 32 bytes; returns buf. */
 const char *metrics_format_loss(float loss, char *buf, size_t size);

@@ -4,6 +4,7 @@
 
 #include "proto/file_write.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,11 +137,23 @@ int model_copy_find(const struct model_copy *copy, const char *name)
 
 int model_copy_save(const struct model_copy *copy, const char *path, struct ms_err *err)
 {
+    return model_copy_save_with(copy, path, NULL, 0, err);
+}
+
+int model_copy_save_with(const struct model_copy *copy, const char *path, const char *const *more,
+                         size_t n_more, struct ms_err *err)
+{
+    enum { OWN = 3, MORE_MAX = 4 };
     struct safetensors_writer *writer = NULL;
     char steps[24];
     snprintf(steps, sizeof(steps), "%" PRIu64, copy->steps);
-    const char *meta[] = {"format", "msched", "network", copy->network, "steps", steps};
-    int rc = safetensors_create(path, copy->entries, copy->n, meta, 3, &writer, err);
+    const char *meta[2 * (OWN + MORE_MAX)] = {"format",      "msched", "network",
+                                              copy->network, "steps",  steps};
+    assert(n_more <= MORE_MAX);
+    for (size_t i = 0; i < 2 * n_more; i++) {
+        meta[2 * OWN + i] = more[i];
+    }
+    int rc = safetensors_create(path, copy->entries, copy->n, meta, OWN + n_more, &writer, err);
     for (size_t i = 0; rc == 0 && i < copy->n; i++) {
         rc = safetensors_put(writer, copy->entries[i].name, copy->values[i], copy->counts[i], err);
     }

@@ -28,6 +28,9 @@ uint64_t model_copy_bytes(const struct graph *graph);
 int model_copy_find(const struct model_copy *copy, const char *name);
 /* Writes a safetensors file through a temporary name. */
 int model_copy_save(const struct model_copy *copy, const char *path, struct ms_err *err);
+/* ... with n_more (at most 4) more pairs of key and value in its metadata. */
+int model_copy_save_with(const struct model_copy *copy, const char *path, const char *const *more,
+                         size_t n_more, struct ms_err *err);
 /* That file holds these bits. */
 int model_copy_is_at(const struct model_copy *copy, const char *path);
 /* ... and survives a power cut: whoever wrote it may have had its name, and no sync. Syncs it. */

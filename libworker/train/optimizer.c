@@ -220,24 +220,6 @@ size_t optimizer_scratch(const struct job_optimizer *optimizer, size_t count)
     return optimizer->kind == JOB_LAMB ? kernel_lamb_room(count) : 0;
 }
 
-static int is_slot(const char *slot, const char *name, size_t length)
-{
-    return length > 0 && strlen(slot) == length && strncmp(name, slot, length) == 0;
-}
-
-const char *optimizer_slot_of(const char *name)
-{
-    const char *dot = strchr(name, '.');
-    const size_t n = dot != NULL ? (size_t)(dot - name) : 0;
-    int is = is_slot(average_name, name, n);
-    for (size_t i = 0; i < MS_ARRAY_SIZE(kinds); i++) {
-        for (int s = 0; s < OWN_SLOTS; s++) {
-            is |= is_slot(kinds[i].slot_names[s], name, n);
-        }
-    }
-    return is ? dot + 1 : NULL;
-}
-
 /* PyTorch's clip_grad_norm_. */
 float optimizer_clip(const struct job_optimizer *optimizer, float scale, double sum)
 {

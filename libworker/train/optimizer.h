@@ -28,10 +28,6 @@ int optimizer_is_single(const struct job_optimizer *optimizer);
 /* Doubles of scratch that a range of so many elements needs; 0: none. */
 size_t optimizer_scratch(const struct job_optimizer *optimizer, size_t count);
 
-/* Of a name in a checkpoint, "moment1.fc.weight", what is behind that of a slot of any optimizer;
- * NULL: it is none. */
-const char *optimizer_slot_of(const char *name);
-
 /* MS_E_UNSUPPORTED: no kernel updates weights (and slots) of this dtype by gradients of that one.
  */
 int optimizer_check(const struct job_optimizer *optimizer, enum ms_dtype weights,

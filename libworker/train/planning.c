@@ -180,7 +180,7 @@ enum { MARGIN = 50 }; /* of what is free: the next worker finds a little less */
 /* An evaluation needs no larger batches than the training. */
 static int64_t eval_batch_with(const struct job *job, int64_t batch)
 {
-    const int64_t given = train_eval_batch(job);
+    const int64_t given = evaluation_batch(job);
     return given < batch ? given : batch;
 }
 
@@ -221,7 +221,7 @@ static int64_t find_batch(struct train *train, uint64_t share)
     const double guess = share > rest ? (double)(share - rest) / grows : 0;
     const int64_t given = train->cfg.job->batch_size;
     int64_t tried = given;
-    if (train->cfg.job->has_evaluate && train_eval_batch(train->cfg.job) > given &&
+    if (train->cfg.job->has_evaluate && evaluation_batch(train->cfg.job) > given &&
         fits_with(train, given, share)) {
         return given; /* and nothing but the evaluation is too large */
     }
@@ -248,7 +248,7 @@ static void print_batch(const struct job *job, int64_t batch, const char *withou
                         size_t size)
 {
     const int64_t evaluates = eval_batch_with(job, batch);
-    const int is_less = job->has_evaluate && evaluates < train_eval_batch(job);
+    const int is_less = job->has_evaluate && evaluates < evaluation_batch(job);
     char of_evaluation[64] = "";
     if (is_less) {
         snprintf(of_evaluation, sizeof(of_evaluation), "%sevaluate.batch_size %" PRId64,

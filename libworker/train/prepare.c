@@ -18,7 +18,8 @@ static int check_classes(const struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
     int wants_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
-    if (wants_classes != (train->info.classes > 0)) {
+    const int is_soft = wants_classes && train->info.target_width > 1;
+    if (!is_soft && wants_classes != (train->info.classes > 0)) {
         return ms_fail(err, MS_E_INVALID, "loss: %s does not fit the data set, whose labels are %s",
                        job_loss_name(job->loss),
                        wants_classes ? "numbers; use mse" : "classes; use softmax_cross_entropy");
@@ -64,7 +65,7 @@ static struct loader_config loader_config(const struct train *train)
                                   .rank = train->data_rank,
                                   .world = train->data_world,
                                   .shuffle = job->dataset.shuffle,
-                                  .has_probabilities = job->loss == JOB_LOSS_BCE,
+                                  .has_probabilities = job_has_probabilities(job),
                                   .seed = job->seed,
                                   .epochs = job->epochs,
                                   .threads = train->cpus.threads,
@@ -78,12 +79,18 @@ static int measure_loader(struct train *train, struct ms_err *err)
     return rc < 0 ? rc : check_classes(train, err);
 }
 
-/* The old one, for train_abort reaches for it. */
-static struct loader *set_loader(struct train *train, struct loader *loader)
+/* Puts it into one of the places that train_stop_at_step and train_abort reach into, who may have
+ * been there before. The old one. */
+static struct loader *set_loader(struct train *train, struct loader **place, struct loader *loader)
 {
     pthread_mutex_lock(&train->lock);
-    struct loader *old = train->loader;
-    train->loader = loader;
+    struct loader *old = *place;
+    *place = loader;
+    if (loader != NULL && train->aborted) {
+        loader_abort(loader);
+    } else if (loader != NULL && atomic_load(&train->stop_asked)) {
+        loader_interrupt(loader);
+    }
     pthread_mutex_unlock(&train->lock);
     return old;
 }
@@ -98,7 +105,7 @@ static int start_loader(struct train *train, uint64_t step, struct ms_err *err)
     if (rc == 0) {
         train->loader_step = step;
         train->is_within = 0;
-        (void)set_loader(train, loader);
+        (void)set_loader(train, &train->loader, loader);
     }
     return rc;
 }
@@ -114,47 +121,38 @@ int train_place_loader(struct train *train, uint64_t step, struct ms_err *err)
     if (train->loader != NULL && train->loader_step == step && !train->is_within) {
         return 0;
     }
-    loader_destroy(set_loader(train, NULL));
+    loader_destroy(set_loader(train, &train->loader, NULL));
     train->has_batch = 0; /* it was of that loader */
     return start_loader(train, step, err);
 }
 
-/* One pass over the evaluation data; fixed: room for the transforms of training without the random
- * ones. */
 static struct loader_config eval_config(const struct train *train,
                                         struct transform fixed[MS_TRANSFORMS_MAX])
 {
-    const struct job *job = train->cfg.job;
-    int n = 0;
-    for (int i = 0; i < job->n_transforms; i++) {
-        if (!transform_is_random(&job->transforms[i])) {
-            fixed[n++] = job->transforms[i];
-        }
-    }
-    return (struct loader_config){.source = train->eval_source,
-                                  .transforms = fixed,
-                                  .n_transforms = n,
-                                  .batch = train->eval_batch,
-                                  .rank = train->data_rank,
-                                  .world = train->data_world,
-                                  .has_probabilities = job->loss == JOB_LOSS_BCE,
-                                  .evaluation = 1,
-                                  .seed = job->seed,
-                                  .epochs = 1,
-                                  .threads = train->cpus.threads,
-                                  .depth = LOADER_DEPTH};
+    const struct evaluation_pass pass = {.job = train->cfg.job,
+                                         .source = train->eval_source,
+                                         .batch = train->eval_batch,
+                                         .rank = train->data_rank,
+                                         .world = train->data_world,
+                                         .threads = train->cpus.threads};
+    return evaluation_loader(&pass, fixed);
 }
 
-int64_t train_eval_batch(const struct job *job)
-{
-    return job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
-}
-
-int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err)
+int train_start_eval(struct train *train, struct ms_err *err)
 {
     struct transform fixed[MS_TRANSFORMS_MAX];
+    struct loader *loader = NULL;
     struct loader_config cfg = eval_config(train, fixed);
-    return make_loader(train, &cfg, ret, err);
+    int rc = make_loader(train, &cfg, &loader, err);
+    if (rc == 0) {
+        (void)set_loader(train, &train->eval_loader, loader);
+    }
+    return rc;
+}
+
+void train_end_eval(struct train *train)
+{
+    loader_destroy(set_loader(train, &train->eval_loader, NULL));
 }
 
 static int prepare_eval(struct train *train, struct ms_err *err)
@@ -163,7 +161,7 @@ static int prepare_eval(struct train *train, struct ms_err *err)
     if (!job->has_evaluate) {
         return 0;
     }
-    train->eval_batch = train_eval_batch(job);
+    train->eval_batch = evaluation_batch(job);
     int rc = data_open(&job->evaluate_dataset, &train->eval_source, err);
     struct transform fixed[MS_TRANSFORMS_MAX];
     struct loader_config cfg = eval_config(train, fixed);
@@ -188,12 +186,7 @@ static int prepare_eval(struct train *train, struct ms_err *err)
                        b->channels, b->height, b->width, b->classes, a->channels, a->height,
                        a->width, a->classes);
     }
-    const int64_t classes = job->classes > 0 ? job->classes : a->classes;
-    return train->scores != NULL || job->evaluate_metrics == 0
-               ? 0
-               : scores_create(job->evaluate_metrics,
-                               a->target_width > 0 ? a->target_width : classes, &train->scores,
-                               err);
+    return train->scores != NULL ? 0 : evaluation_scores(job, a, &train->scores, err);
 }
 
 /* ---- peers ---- */
@@ -276,19 +269,31 @@ static int join_mesh(struct train *train, struct ms_err *err)
 
 /* ---- weights ---- */
 
+static int load_weights(struct train *train, struct ms_err *err)
+{
+    const struct job *job = train->cfg.job;
+    char path[MS_PATH_MAX + 1];
+    char words[MS_ERR_TEXT_MAX];
+    int rc = job_expand_path(job->initial_weights, path, sizeof(path), err);
+    if (rc == 0) {
+        rc = replica_load_weights(train->replica, path, &job->take, words, sizeof(words), err);
+    }
+    if (rc < 0) {
+        data_path_hide(path, job->initial_weights, err);
+        ms_err_prefix(err, "initial_weights");
+    } else if (train->cfg.rank == 0) {
+        rank_log_say(&train->log, "initial weights: %s\n", words); /* one of the two may be long */
+        rank_log_say(&train->log, "initial weights are those of %s\n", job->initial_weights);
+    }
+    return rc;
+}
+
 int train_initial_weights(struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
     int rc = replica_init(train->replica, err);
     if (rc == 0 && job->initial_weights[0] != '\0') {
-        char path[MS_PATH_MAX + 1];
-        rc = job_expand_path(job->initial_weights, path, sizeof(path), err);
-        if (rc == 0) {
-            rc = replica_load_weights(train->replica, path, err);
-        }
-        if (rc < 0) {
-            data_path_hide(path, job->initial_weights, err);
-        }
+        rc = load_weights(train, err);
     }
     void *state = NULL;
     size_t bytes = 0;
@@ -330,6 +335,10 @@ static int open_lines(struct train *train, struct ms_err *err)
     const struct train_config *cfg = &train->cfg;
     char training[METRICS_TRAINING_MAX + 1];
     char path[MS_PATH_MAX + 32];
+    const struct rank_log_rule rule = {.loss_every =
+                                           cfg->job->has_print ? cfg->job->print_loss_every : 1,
+                                       .epochs = cfg->job->print_epochs,
+                                       .time = cfg->job->print_time};
     int rc = train->has_lines ? 0 : name_training(train, training, err);
     if (rc < 0 || train->has_lines) {
         return rc;
@@ -341,6 +350,7 @@ static int open_lines(struct train *train, struct ms_err *err)
     if (rc == 0) {
         rank_log_open(&train->log, cfg->log_fd, cfg->log_path, training, cfg->rank, cfg->world,
                       train->info.steps_per_epoch);
+        rank_log_set_rule(&train->log, &rule);
         train->has_lines = 1;
     }
     return rc;

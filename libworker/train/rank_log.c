@@ -96,7 +96,8 @@ static int make_anew(FILE *file, int fd, const char *path, off_t whole)
 void rank_log_open(struct rank_log *log, int fd, const char *path, const char *training, int rank,
                    int world, int64_t steps_per_epoch)
 {
-    *log = (struct rank_log){.path = path, .rank = rank, .steps_per_epoch = steps_per_epoch};
+    *log = (struct rank_log){
+        .path = path, .rank = rank, .steps_per_epoch = steps_per_epoch, .rule = {.loss_every = 1}};
     ms_line_out_init(&log->out, fd, MS_RANK_LOG_WAITING);
     char whose[128];
     snprintf(whose, sizeof(whose), "%s: rank %d of %d", training, rank, world);
@@ -136,7 +137,7 @@ static int put(struct rank_log *log, const char *line, size_t n, struct ms_err *
 
 void rank_log_say(struct rank_log *log, const char *fmt, ...)
 {
-    char line[256];
+    char line[RANK_LOG_LINE_MAX + 1];
     va_list args;
     va_start(args, fmt);
     int n = vsnprintf(line, sizeof(line), fmt, args);
@@ -148,18 +149,68 @@ void rank_log_say(struct rank_log *log, const char *fmt, ...)
     (void)put(log, line, (size_t)n, NULL);
 }
 
+void rank_log_set_rule(struct rank_log *log, const struct rank_log_rule *rule)
+{
+    log->rule = *rule;
+}
+
+int rank_log_is_full(const struct rank_log *log)
+{
+    return log->rule.loss_every == 1;
+}
+
+static int ends_epoch(const struct rank_log *log, uint64_t step)
+{
+    return step % (uint64_t)log->steps_per_epoch == 0;
+}
+
+void rank_log_took(struct rank_log *log, uint64_t step, double ms)
+{
+    if (step <= log->timed) {
+        return; /* it is made again */
+    }
+    if (log->timed == 0 || ends_epoch(log, log->timed)) {
+        log->epoch_ms = 0;
+        log->n_timed = 0;
+    }
+    log->timed = step;
+    log->epoch_ms += ms;
+    log->n_timed++;
+}
+
+static int has_line(const struct rank_log *log, uint64_t step)
+{
+    const struct rank_log_rule *rule = &log->rule;
+    return (rule->loss_every > 0 && step % (uint64_t)rule->loss_every == 0) ||
+           ((rule->epochs || rule->time) && ends_epoch(log, step));
+}
+
+/* Of a process that came within the epoch it is of as many steps as it made, times the rest. */
+static int format_time(const struct rank_log *log, char *buf, size_t size)
+{
+    const double each = log->n_timed > 0 ? log->epoch_ms / (double)log->n_timed : 0;
+    return snprintf(buf, size, "Train epoch time: %5.3f ms, per step time: %5.3f ms\n",
+                    each * (double)log->steps_per_epoch, each);
+}
+
 int rank_log_step(struct rank_log *log, uint64_t step, float loss, struct ms_err *err)
 {
     if (step <= log->last) {
         return MS_OK;
     }
     char number[32];
-    char line[128];
+    char line[256];
     const int64_t at = (int64_t)step - 1;
     log->last = step;
+    if (!has_line(log, step)) {
+        return MS_OK;
+    }
     int n = snprintf(line, sizeof(line), "epoch: %" PRId64 " step: %" PRId64 ", loss is %s\n",
                      at / log->steps_per_epoch + 1, at % log->steps_per_epoch + 1,
                      metrics_format_loss(loss, number, sizeof(number)));
+    if (log->rule.time && ends_epoch(log, step)) {
+        n += format_time(log, line + n, sizeof(line) - (size_t)n);
+    }
     return put(log, line, (size_t)n, err);
 }
 

@@ -3,11 +3,12 @@
 
 #include "libworker/host/memory.h"
 #include "libworker/kernel/kernel.h"
-#include "libworker/network/network.h"
 #include "libworker/plan/spec.h"
+#include "libworker/train/graph_of_job.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,32 +47,14 @@ static size_t moving_bytes(const struct replica *replica)
 static int make_graph(const struct replica_config *cfg, int64_t batch, int training,
                       struct graph **ret, struct ms_err *err)
 {
-    int64_t classes = cfg->train.target_width;
-    if (cfg->train.target_width == 0) {
-        classes = cfg->job->classes > 0 ? cfg->job->classes : cfg->train.classes;
-    }
-    struct network_input input = {.batch = batch,
-                                  .channels = cfg->train.channels,
-                                  .height = cfg->train.height,
-                                  .width = cfg->train.width,
-                                  .classes = classes,
-                                  .label_smoothing = cfg->job->label_smoothing,
-                                  .huber_delta = cfg->job->huber_delta};
-    const enum network_loss loss = (enum network_loss)cfg->job->loss;
     struct graph *graph = NULL;
-    struct network *network = NULL;
-    int rc = job_network_create(cfg->job, &network, err);
-    rc = rc < 0 ? rc : network_build(network, &input, loss, &graph, err);
-    network_destroy(network);
-    if (rc < 0) {
-        return rc;
-    }
-    if (training) {
+    int rc = graph_of_job(cfg->job, &cfg->train, batch, &graph, err);
+    if (rc == 0 && training) {
         rc = graph_differentiate(graph, err);
-        if (rc < 0) {
-            graph_destroy(graph);
-            return rc;
-        }
+    }
+    if (rc < 0) {
+        graph_destroy(graph);
+        return rc;
     }
     *ret = graph;
     return 0;

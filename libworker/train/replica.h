@@ -102,12 +102,16 @@ void *replica_scratch(struct replica *replica, size_t *ret_bytes);
  * several batches each is given in turn, and buckets are complete with the last one alone. */
 int replica_step(struct replica *replica, uint64_t step, const struct batch *batch,
                  plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
+/* plan_weight of a batch that replica_step has just got. */
+double replica_weight(const struct replica *replica, const struct batch *batch);
 /* With which that step (1-based) is committed. */
 double replica_learning_rate(const struct replica *replica, uint64_t step);
 /* The commit of step (1-based), whose last batch that is: results[b] is replica_bucket b summed
- * over `world` ranks. Communicates nothing, cannot fail. */
-void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
-                    const void *const *results);
+ * over `world` ranks, and weight likewise the weights of their rows, each rank's a mean over those
+ * of its step: so many ranks where all count alike. By it gradients become means over all that
+ * count, on however many ranks; of weight 0 they are 0. Communicates nothing, cannot fail. */
+void replica_commit(struct replica *replica, uint64_t step, int world, float weight,
+                    const struct batch *batch, const void *const *results);
 /* By the moving averages of the parameters, where there are any. Its predictions: until the replica
  * runs again. */
 int replica_evaluate(struct replica *replica, const struct batch *batch, struct plan_evaluated *ret,
@@ -124,9 +128,9 @@ int replica_set_in(struct replica *replica, int tensor, void *buffer, const floa
 /* How they lie there, for another thread (plan.h). The replica's plans outlive it. */
 int replica_layout(const struct replica *replica, struct plan_layout **ret, struct ms_err *err);
 
-/* weights.c: reads initial weights: every parameter must be there with its shape; moving statistics
- * may be missing; tensors that the network has not are refused by name, but for the slots of a
- * checkpoint, and what no layer of an ONNX model has as its parameter. */
-int replica_load_weights(struct replica *replica, const char *path, struct ms_err *err);
+/* weights.c: from a file those tensors that the job takes of it (job/first_weights.h), all others
+ * stay. ret_words: how many that were, for people. */
+int replica_load_weights(struct replica *replica, const char *path, const struct job_take *take,
+                         char *ret_words, size_t size, struct ms_err *err);
 
 #endif

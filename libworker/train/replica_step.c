@@ -15,9 +15,9 @@ static int make_mirrors(struct replica *replica, struct ms_err *err)
     return rc;
 }
 
-static struct use *use_for(struct replica *replica, int64_t rows)
+static const struct use *use_for(const struct replica *replica, int64_t rows)
 {
-    struct use *tail = &replica->uses[PLAN_TAIL];
+    const struct use *tail = &replica->uses[PLAN_TAIL];
     return tail->plan != NULL && rows == tail->batch ? tail : &replica->uses[PLAN_TRAIN];
 }
 
@@ -79,12 +79,13 @@ static struct plan_draw draw_of(const struct replica *replica, uint64_t step,
 int replica_step(struct replica *replica, uint64_t step, const struct batch *batch,
                  plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
 {
-    struct use *use = use_for(replica, batch->rows);
+    const struct use *use = use_for(replica, batch->rows);
     assert(use->batch == batch->rows);
     struct folding folding = {replica, batch, on_bucket, arg};
     const int is_whole = batch->n_parts <= 1;
     const struct plan_draw draw = draw_of(replica, step, batch);
     plan_set_draw(use->plan, &draw);
+    plan_set_others(use->plan, batch->others, batch->shares);
     int rc = make_mirrors(replica, err);
     return rc < 0 ? rc
                   : plan_train_step(use->plan, batch->images.values, batch->labels.values,
@@ -156,14 +157,19 @@ static void commit_stats(struct replica *replica, const struct batch *batch, con
     }
 }
 
-void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
-                    const void *const *results)
+double replica_weight(const struct replica *replica, const struct batch *batch)
 {
-    float mean = 1.0F / (float)world;
+    return plan_weight(use_for(replica, batch->rows)->plan);
+}
+
+void replica_commit(struct replica *replica, uint64_t step, int world, float weight,
+                    const struct batch *batch, const void *const *results)
+{
     if (replica->sizes.stats > 0) {
-        commit_stats(replica, batch, results[0], mean);
+        commit_stats(replica, batch, results[0], 1.0F / (float)world);
     }
-    float scale = replica->job->gradients_mean ? mean : 1.0F;
+    const float of = replica->job->gradients_mean ? 1.0F : (float)world;
+    float scale = weight > 0 ? of / weight : 0;
     struct job_optimizer optimizer = replica->job->optimizer; /* as it is in this step */
     optimizer.learning_rate = replica_learning_rate(replica, step);
     if (optimizer.clip_norm > 0) {

@@ -30,6 +30,7 @@ struct train_checkpoint train_checkpoint_at(const struct train *train, size_t pl
         checkpoint.loss = info->manifest.loss;
         checkpoint.seconds = info->manifest.seconds;
         checkpoint.load = load;
+        checkpoint.watch = checkpoint_manifest_watch(&info->manifest, train->cfg.job);
         snprintf(checkpoint.first_tag, sizeof(checkpoint.first_tag), "%s",
                  checkpoint_manifest_first_tag(&info->manifest));
     }

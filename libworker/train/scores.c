@@ -2,10 +2,11 @@
  *
  * Of a class c: precision is the share of rows predicted as c that are of c, recall the share of
  * rows of c that are predicted as c. Predicted is what accuracy goes by, the first of the largest
- * logits. Perplexity is exp(mean cross entropy). */
+ * logits. Perplexity is exp(mean cross entropy), of the same bits on every host: it may judge. */
 #include "libworker/train/scores.h"
 
 #include "libworker/kernel/kernel.h"
+#include "proto/exact.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -131,14 +132,20 @@ void scores_add(struct scores *scores, const struct scored *batch)
     for (int64_t i = 0; i < batch->rows; i++) {
         const float *row = batch->predictions + i * k;
         if (batch->labels != NULL) {
-            add_labelled(scores, row, batch->labels[i]);
+            if (!data_is_ignored(&batch->ignored, batch->labels[i])) {
+                add_labelled(scores, row, batch->labels[i]);
+                scores->sums[SUM_ROWS]++;
+            }
             continue;
         }
-        for (int64_t j = 0; j < k; j++) {
+        if (batch->is_soft) {
+            add_labelled(scores, row, kernel_largest(batch->targets + i * k, k));
+        }
+        for (int64_t j = 0; j < k && !batch->is_soft; j++) {
             scores->sums[SUM_DISTANCE] += fabs((double)row[j] - (double)batch->targets[i * k + j]);
         }
+        scores->sums[SUM_ROWS]++;
     }
-    scores->sums[SUM_ROWS] += (double)batch->rows;
 }
 
 /* ---- what they come to ---- */
@@ -203,7 +210,7 @@ static void put_json(FILE *out, const struct scores *scores, double loss)
     }
     if (wants(scores, JOB_METRIC_PERPLEXITY)) {
         fputs(",\"perplexity\":", out);
-        put_number(out, exp(loss));
+        put_number(out, ms_exact_exp(loss));
     }
     if (wants(scores, JOB_METRIC_MAE)) {
         fputs(",\"mae\":", out);
@@ -296,7 +303,7 @@ static void put_words(FILE *out, const struct scores *scores, double loss)
         fprintf(out, "top-5 accuracy: %.2f %%\n", 100 * top_share(scores));
     }
     if (wants(scores, JOB_METRIC_PERPLEXITY)) {
-        fprintf(out, "perplexity: %.6g\n", exp(loss));
+        fprintf(out, "perplexity: %.6g\n", ms_exact_exp(loss));
     }
     if (wants(scores, JOB_METRIC_MAE)) {
         fprintf(out, "mean absolute error: %.6g\n", mean_distance(scores));
@@ -325,6 +332,13 @@ static char *text_of(const struct scores *scores, double loss,
         return NULL;
     }
     return text;
+}
+
+double scores_value(const struct scores *scores, enum job_metric metric, double loss)
+{
+    return metric == JOB_METRIC_TOP5         ? top_share(scores)
+           : metric == JOB_METRIC_PERPLEXITY ? ms_exact_exp(loss)
+                                             : mean_distance(scores);
 }
 
 char *scores_json(const struct scores *scores, double loss)

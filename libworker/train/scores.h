@@ -25,14 +25,19 @@ void scores_clear(struct scores *scores);
 struct scored { /* the rows of a batch that count */
     const float
         *predictions;      /* (rows, columns), C order: logits, or what a target is compared with */
-    const int32_t *labels; /* (rows); NULL: there are targets */
+    const int32_t *labels; /* (rows), of sequences tokens; NULL: there are targets */
     const float *targets;  /* (rows, columns) */
     int64_t rows;
+    int is_soft; /* targets are what each class counts: the largest one is the label */
+    struct data_ignored ignored; /* of labels: their rows do not count */
 };
 void scores_add(struct scores *scores, const struct scored *batch);
 
 /* What is summed over ranks, in place; borrowed. */
 double *scores_sums(struct scores *scores, size_t *ret_n);
+
+/* TOP5, PERPLEXITY or MAE, of a job that counts it. loss: mean over all rows. */
+double scores_value(const struct scores *scores, enum job_metric metric, double loss);
 
 /* Members of an object of metrics.jsonl, each with a comma before it: `,"top5":0.98`. A quotient
  * that has no meaning (the precision of a class that was never predicted) is null. loss: mean over

@@ -58,6 +58,14 @@ void train_destroy(struct train *train)
 void train_stop_at_step(struct train *train)
 {
     atomic_store(&train->stop_asked, 1);
+    pthread_mutex_lock(&train->lock);
+    if (train->loader != NULL) {
+        loader_interrupt(train->loader);
+    }
+    if (train->eval_loader != NULL) {
+        loader_interrupt(train->eval_loader);
+    }
+    pthread_mutex_unlock(&train->lock);
 }
 
 void train_abort(struct train *train, const char *text)
@@ -73,6 +81,9 @@ void train_abort(struct train *train, const char *text)
     }
     if (train->loader != NULL) {
         loader_abort(train->loader);
+    }
+    if (train->eval_loader != NULL) {
+        loader_abort(train->eval_loader);
     }
     if (train->mesh != NULL) {
         mesh_abort(train->mesh, text);
@@ -135,7 +146,7 @@ void train_note_gaps(struct train *train, int is_pulled)
     if (train->metrics != NULL && (had > 0 || (is_pulled && train->job_tag[0] != '\0'))) {
         note_gap(train, "metrics", &train->metrics_gap, had);
     }
-    if (train->log.last > 0) { /* else it may be no file */
+    if (train->log.last > 0 && rank_log_is_full(&train->log)) { /* else it may be no file */
         note_gap(train, "loss lines", &train->log_gap, train->log.last);
     }
 }
@@ -189,6 +200,9 @@ void train_log_loss(struct train *train, uint64_t step, float loss)
 {
     struct ms_err why = {0, ""};
     if (isfinite(loss)) { /* else the step is the last one, and its error says so */
+        const double now = ms_mono_s();
+        rank_log_took(&train->log, step, (now - train->told_s) * 1e3);
+        train->told_s = now;
         note_log(train, step, rank_log_step(&train->log, step, loss, &why), &why);
     }
 }
@@ -261,7 +275,9 @@ void train_step_done(struct train *train, float loss_here, float loss_mean, doub
     train->has_batch = 0;
     train->is_within = batch->part + 1 < batch->n_parts; /* whose commit came from another rank */
     loader_release(train->loader);
+    progress->has_step = 1;
     note_phase(train, progress, TRAIN_TRAINING);
+    progress->has_step = 0;
     put_step(train, rows / step_s, step_s);
 }
 
@@ -297,28 +313,15 @@ void train_tell_missed(struct train *train)
 
 /* ---- evaluation ---- */
 
-enum { EVAL_LOSS, EVAL_CORRECT, EVAL_ROWS, EVAL_STOP, EVAL_SUMS };
-
 /* As much of the statistics' first values is not worth a word. */
 #define UNSETTLED 0.05
 
-static void add_scores(struct scores *scores, const struct batch *batch,
-                       const struct plan_evaluated *made)
+static int evaluate_here(struct train *train, double sums[EVAL_SUMS], struct ms_err *err)
 {
-    const int has_classes = batch->labels.dtype == MS_I32;
-    const struct scored scored = {.predictions = made->predictions,
-                                  .labels = has_classes ? batch->labels.values : NULL,
-                                  .targets = has_classes ? NULL : batch->labels.values,
-                                  .rows = batch->rows};
-    scores_add(scores, &scored);
-}
-
-static int evaluate_here(struct train *train, struct loader *loader, double sums[EVAL_SUMS],
-                         struct ms_err *err)
-{
+    struct loader *loader = train->eval_loader;
     struct batch batch;
     int rc;
-    while ((rc = loader_next(loader, &batch, err)) == 1) {
+    while ((rc = train_next(train, loader, train->eval_source, &batch, err)) == 1) {
         if (atomic_load(&train->stop_asked)) { /* an evaluation may take long: give it up */
             sums[EVAL_STOP] = 1;
             loader_release(loader);
@@ -326,16 +329,18 @@ static int evaluate_here(struct train *train, struct loader *loader, double sums
         }
         struct plan_evaluated made;
         rc = replica_evaluate(train->replica, &batch, &made, err);
-        if (rc == 0 && train->scores != NULL) {
-            add_scores(train->scores, &batch, &made);
+        if (rc == 0) {
+            evaluation_add(train->cfg.job, sums, train->scores, &batch, train->eval_info.tokens,
+                           &made);
         }
         loader_release(loader);
         if (rc < 0) {
             return rc;
         }
-        sums[EVAL_LOSS] += made.loss_sum;
-        sums[EVAL_CORRECT] += (double)made.correct;
-        sums[EVAL_ROWS] += (double)batch.rows;
+    }
+    if (train_was_woken(train, rc)) {
+        sums[EVAL_STOP] = 1;
+        return 0;
     }
     return rc;
 }
@@ -380,12 +385,6 @@ static void note_unsettled(struct train *train)
         ceil(settled / (double)train->cfg.job->accumulate));
 }
 
-/* A distance to numbers has none. */
-static int has_accuracy(const struct job *job)
-{
-    return job->loss == JOB_LOSS_SOFTMAX_CE || job->loss == JOB_LOSS_BCE;
-}
-
 /* In the log of rank 0, line by line. */
 static void say_scores(struct train *train)
 {
@@ -408,17 +407,16 @@ static int evaluate(struct train *train, struct ms_err *err)
 {
     struct train_progress *progress = &train->progress;
     double sums[EVAL_SUMS] = {0};
-    struct loader *loader = NULL;
     note_phase(train, progress, TRAIN_EVALUATING);
     note_unsettled(train);
     if (train->scores != NULL) {
         scores_clear(train->scores);
     }
-    int rc = train_eval_loader(train, &loader, err);
+    int rc = train_start_eval(train, err);
     if (rc == 0) {
-        rc = evaluate_here(train, loader, sums, err);
+        rc = evaluate_here(train, sums, err);
     }
-    loader_destroy(loader);
+    train_end_eval(train);
     if (rc == 0) {
         rc = mesh_all_reduce_sum_f64(train->mesh, sums, EVAL_SUMS, err);
     }
@@ -436,13 +434,15 @@ static int evaluate(struct train *train, struct ms_err *err)
     }
     train->evaluates = 0;
     progress->has_eval = 1;
-    progress->eval_loss = sums[EVAL_LOSS] / sums[EVAL_ROWS];
-    progress->accuracy =
-        has_accuracy(train->cfg.job) ? sums[EVAL_CORRECT] / sums[EVAL_ROWS] : (double)NAN;
+    progress->eval_loss = evaluation_loss(sums);
+    progress->accuracy = evaluation_accuracy(train->cfg.job, sums);
     note_phase(train, progress, TRAIN_EVALUATING);
     put_eval(train);
     say_scores(train);
-    train->since_s = ms_mono_s();
+    train_judge(train);
+    const double now = ms_mono_s();
+    train->told_s += now - train->since_s;
+    train->since_s = now;
     return 0;
 }
 
@@ -467,13 +467,18 @@ static int take_step(struct train *train, struct ms_err *err)
     struct train_step_numbers numbers;
     uint64_t step = train->progress.step + 1;
     int rc = train_run_step(train, step, &numbers, err);
+    if (rc == 0 && numbers.is_void) {
+        train->stopped = 1;
+        return 0;
+    }
     if (rc == 0) {
         rc = check_finite(&train->batch, numbers.loss_mean, err);
     }
     if (rc < 0) {
         return rc;
     }
-    replica_commit(train->replica, step, train->data_world, &train->batch, train->results);
+    replica_commit(train->replica, step, train->data_world, numbers.weight, &train->batch,
+                   train->results);
     train->stopped = numbers.stop;
     train_step_done(train, numbers.loss_here, numbers.loss_mean, numbers.wait_s);
     checkpoint_offer(train);
@@ -484,7 +489,7 @@ static int train_loop(struct train *train, struct ms_err *err)
 {
     int rc = train_check_abort(train, err);
     kernel_float_forget(); /* what was bound and initialised had the team before */
-    train->since_s = ms_mono_s();
+    train->since_s = train->told_s = ms_mono_s();
     if (rc == 0 && train->evaluates && !train->stopped) { /* which a lost peer kept from its end */
         rc = evaluate(train, err);
     }
@@ -634,6 +639,7 @@ static int conclude(struct train *train, struct train_result *result, struct ms_
     checkpoint_finish(train);
     int rc = loader_finish(train->loader, err); /* no result of data that were damaged */
     rc = rc < 0 ? rc : finish(train, &train->progress, result, err);
+    train_finish_data(train);
     flush_log(train);
     train->has_kept |= rc == 0 && has_made_all(train) && is_saver(train);
     return rc;
@@ -674,6 +680,9 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
     }
     if (result.stopped && train->checkpoint != NULL) {
         (void)checkpoint_kept(train, result.kept, sizeof(result.kept));
+    }
+    if (!result.stopped && result.unsaved == 0 && is_saver(train)) {
+        train_say_early(train, result.kept, sizeof(result.kept));
     }
     say_lack(&result);
     *ret = result;

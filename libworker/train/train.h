@@ -36,6 +36,7 @@ struct train_progress { /* what people watch */
     uint64_t step, steps_total; /* committed, over all epochs */
     int64_t epoch, epochs;      /* 1-based */
     int64_t step_in_epoch, steps_per_epoch;
+    int has_step;                  /* the step was committed just now, and was not told before */
     float loss;                    /* mean over ranks */
     float loss_here;               /* this rank's own */
     double samples_per_s, step_ms; /* of about the last twenty steps; samples of all ranks */
@@ -154,8 +155,8 @@ int train_prepare(struct train *train, struct train_info *ret, struct ms_err *er
  * saved are no failure: `unsaved` of the result, and train_stop_here tries again. */
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err);
 
-/* All ranks stop after the same step, soon: rank-wide agreement travels with the gradients. Any
- * thread. */
+/* All ranks stop after the same step, soon: rank-wide agreement travels with the gradients. A rank
+ * that waits for a program's record waits no longer: all stop after the step before. Any thread. */
 void train_stop_at_step(struct train *train);
 /* Wakes whatever waits; train_open, train_choose, train_obey, train_join or train_run ends with
  * MS_E_ABORTED and text. Any thread. */

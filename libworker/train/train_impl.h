@@ -5,18 +5,21 @@
 #include "libworker/data/data.h"
 #include "libworker/train/checkpoint.h"
 #include "libworker/train/cpus.h"
+#include "libworker/train/evaluation.h"
+#include "libworker/train/judge.h"
 #include "libworker/train/metrics.h"
 #include "libworker/train/rank_log.h"
 #include "libworker/train/replica.h"
-#include "libworker/train/scores.h"
 #include "libworker/train/train.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 /* Floats behind those gradients that travel, with the last bucket: [0] the rank's loss, [1] 1 where
- * the rank was asked to stop. A whole cache line, so that the bucket stays aligned. */
-enum { TAIL_FLOATS = 16, TAIL_LOSS = 0, TAIL_STOP = 1 };
+ * the rank was asked to stop, [2] 1 where it was asked while it waited for a record, and has no
+ * gradients: no rank commits the step, [3] the mean weight of the rank's rows. A whole cache line,
+ * so that the bucket stays aligned. */
+enum { TAIL_FLOATS = 16, TAIL_LOSS = 0, TAIL_STOP = 1, TAIL_VOID = 2, TAIL_WEIGHT = 3 };
 
 struct train_data { /* which ones this rank has; zero where it has none */
     struct data_identity training, evaluation;
@@ -31,7 +34,7 @@ struct train {
     char job_tag[MS_JOB_TAG_LEN + 1];
     int data_rank, data_world; /* stand_alone: 0 of 1 */
     struct data_source *source, *eval_source;
-    struct loader *loader;
+    struct loader *loader, *eval_loader; /* NULL: none, or no evaluation goes on */
     struct loader_info info, eval_info;
     struct train_data data;
     struct replica *replica;
@@ -55,6 +58,7 @@ struct train {
     int has_kept;                       /* ... or as rank 0, which it has */
     struct checkpoint_list found;       /* at the last look for them */
     int has_told_passed;                /* which others lie in their folder */
+    int has_awaited_lent;               /* the word of who lends what `resume` names: lent.h */
     char resume_found[MS_ERR_TEXT_MAX]; /* why none that `resume` names can be taken; "": one can */
     struct train_info known;
     struct train_cpus cpus;
@@ -77,13 +81,18 @@ struct train {
     int is_within;           /* the loader's next batch, or that one, is a later part of a step */
     int evaluates;           /* the evaluation after the last step is due */
     int has_skipped;         /* ... and was not made: train_skip_evaluation */
+    struct watch watch;      /* of early_stop; the same on all ranks of a step */
+    int is_early;            /* steps_total is where that ended the training */
+    struct watch kept;       /* of best: rank 0's, of the file in its run directory */
     int stopped;             /* asked to stop at a step boundary, and all ranks agreed */
     double seconds, since_s; /* spent in train_run; the clock at the end of the last step */
+    double told_s;           /* ... at the last loss line, moved on by evaluations */
     double run_begun_s;      /* ... and when this train_run began */
 
     atomic_int stop_asked; /* end after this step */
     atomic_int cancelled;  /* give this step up */
-    pthread_mutex_t lock;  /* guards the handles below against train_abort */
+    /* guards loaders and mesh against train_stop_at_step and train_abort; all below */
+    pthread_mutex_t lock;
     int aborted, held;
     char abort_text[MS_TEXT_MAX + 1];
 };
@@ -102,16 +111,27 @@ int train_place_loader(struct train *train, uint64_t step, struct ms_err *err);
 int train_digest(struct train *train, struct ms_err *err);
 /* agree.c: a collective of the mesh, after which all ranks hold the state of one step. */
 int train_agree(struct train *train, struct ms_err *err);
-/* train_step.c: 1: the first batch of the next step is in hand; 0: the data are at their end. */
+/* train_step.c: loader_next of a loader of train's whose source is that one. */
+int train_next(struct train *train, struct loader *loader, struct data_source *source,
+               struct batch *ret, struct ms_err *err);
+/* train_step.c: no more is read: what programs say at their end is put into the rank's log, too. */
+void train_finish_data(struct train *train);
+/* train_step.c: rc is that of train_next, which a stop has kept from waiting any longer. */
+int train_was_woken(const struct train *train, int rc);
+/* train_step.c: 1: the first batch of the next step is in hand, or a stop is asked and there will
+ * be none; 0: the data are at their end. */
 int train_take_batch(struct train *train, struct ms_err *err);
 struct train_step_numbers {
     float loss_here, loss_mean;
+    float
+        weight; /* of the rows of all ranks, a rank's mean each: so many as ranks where all are 1 */
     int stop;
+    int is_void; /* some rank has no batch, for it was asked to stop: nobody commits the step */
     double wait_s;
 };
 /* train_step.c: the step of the batch in hand, with those that belong to it, until all gradients
- * are summed over ranks; the last of its batches stays in hand. Nothing is changed: it can begin
- * anew. */
+ * are summed over ranks; the last of its batches stays in hand. Without one the others are told so.
+ * Nothing is changed: it can begin anew. */
 int train_run_step(struct train *train, uint64_t step, struct train_step_numbers *ret,
                    struct ms_err *err);
 /* train.c: the rank's own loss is known to nobody else: its line is there before the others can
@@ -130,11 +150,12 @@ void train_note_gaps(struct train *train, int is_pulled);
 /* train.c: after the last step? */
 int train_evaluation_due(const struct train *train);
 
-struct train_checkpoint {               /* from which this rank could go on */
-    uint64_t step;                      /* 0: there is none */
-    size_t place;                       /* among those that it found: several may be of one step */
-    float loss;                         /* of that step */
-    double seconds;                     /* of training until then */
+struct train_checkpoint { /* from which this rank could go on */
+    uint64_t step;        /* 0: there is none */
+    size_t place;         /* among those that it found: several may be of one step */
+    float loss;           /* of that step */
+    double seconds;       /* of training until then */
+    struct watch watch;
     char first_tag[MS_JOB_TAG_LEN + 1]; /* of the job that began it */
     /* Into the replica, whole or not at all; verified. */
     int (*load)(struct train *train, const struct train_checkpoint *from, struct ms_err *err);
@@ -144,13 +165,11 @@ int train_find_checkpoints(struct train *train, struct ms_err *err);
 /* That of a place, the newest first from 0 on; step 0: there are no more. */
 struct train_checkpoint train_checkpoint_at(const struct train *train, size_t place);
 
-/* prepare.c: batches that wait ready, of training and of evaluation. */
-enum { LOADER_DEPTH = 2 };
 /* The loader of the training data, once. Its first read begins the host's copy of the files: after
  * the memory was judged. Whoever aborted before has ended what would ask it for batches. */
 int train_start_loader(struct train *train, struct ms_err *err);
-int64_t train_eval_batch(const struct job *job); /* by default that of the training */
-/* Loader over the evaluation data, for one pass. */
-int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err);
+/* eval_loader over the evaluation data, for one pass; NULL again. */
+int train_start_eval(struct train *train, struct ms_err *err);
+void train_end_eval(struct train *train);
 
 #endif

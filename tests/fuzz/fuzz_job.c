@@ -34,6 +34,7 @@ static void check_values(const struct job *job)
     FUZZ_CHECK(job->optimizer.weight_decay >= 0 && job->optimizer.weight_decay <= 1000);
     FUZZ_CHECK(job->optimizer.schedule.n_milestones >= 0 &&
                job->optimizer.schedule.n_milestones <= MS_MILESTONES_MAX);
+    FUZZ_CHECK(job->n_class_weights >= 0 && job->n_class_weights <= MS_CLASS_WEIGHTS_MAX);
     FUZZ_CHECK(job->name[0] != '\0' && strchr(job->name, '/') == NULL);
     FUZZ_CHECK(job->network[0] != '\0');
     FUZZ_CHECK(job->recovery == 0 || job->recovery == 1);

@@ -54,9 +54,18 @@ static const struct {
     enum network_loss loss;
     void (*fill)(const struct tensor *t, int k, float *values, int64_t count);
 } networks[] = {
-    {"mnist", {1, 1, 28, 28, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE, fill_mnist},
-    {"linear", {1, 2, 1, 1, 1, 0, 0}, NETWORK_LOSS_MSE, fill_linear},
-    {"resnet50", {1, 3, 64, 64, 10, 0, 0}, NETWORK_LOSS_SOFTMAX_CE, fill_resnet50},
+    {"mnist",
+     {.batch = 1, .channels = 1, .height = 28, .width = 28, .classes = 10},
+     NETWORK_LOSS_SOFTMAX_CE,
+     fill_mnist},
+    {"linear",
+     {.batch = 1, .channels = 2, .height = 1, .width = 1, .classes = 1},
+     NETWORK_LOSS_MSE,
+     fill_linear},
+    {"resnet50",
+     {.batch = 1, .channels = 3, .height = 64, .width = 64, .classes = 10},
+     NETWORK_LOSS_SOFTMAX_CE,
+     fill_resnet50},
 };
 
 static int put(struct safetensors_writer *writer, size_t row, const struct graph *graph, int k,

@@ -696,10 +696,10 @@ START_TEST(who_has_nothing_to_go_on_from_says_what_lies_in_the_place_that_is_nam
     refuse_to_begin(&job, "there is no such place here");
 
     /* where it may not look: the operator of another rank's node may let it */
-    ck_ms_ok(data_path_restrict("any", dir, err));
+    ck_ms_ok(data_path_restrict("any", dir, "any", err));
     snprintf(job.resume, sizeof(job.resume), "/var/lib");
     refuse_to_begin(&job, "path /var/lib: jobs read below ");
-    ck_ms_ok(data_path_restrict("any", "any", err));
+    ck_ms_ok(data_path_restrict("any", "any", "any", err));
 
     ck_assert_int_eq(mkdir(folder, 0755), 0);
     snprintf(job.resume, sizeof(job.resume), "%s", folder);

@@ -221,6 +221,44 @@ START_TEST(a_refusal_is_never_cut_before_what_helps)
 }
 END_TEST
 
+static char *text_of_job(enum data_kind kind, const char *vocabulary, int64_t timeout,
+                         const char *arguments)
+{
+    static struct job job;
+    const char *const sets[] = {"name=golden"};
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    job.dataset.kind = kind;
+    job.dataset.tokens = 8;
+    job.dataset.timeout = timeout;
+    snprintf(job.dataset.vocabulary, sizeof(job.dataset.vocabulary), "%s", vocabulary);
+    snprintf(job.dataset.arguments, sizeof(job.dataset.arguments), "%s", arguments);
+    char *text = checkpoint_job_text(&job);
+    ck_assert_ptr_nonnull(text);
+    return text;
+}
+
+/* How long a program may think, and where words lie, change no bit; what it is told may. */
+START_TEST(what_of_data_decides_no_bits_may_change)
+{
+    char *program = text_of_job(DATA_PROGRAM, "", 60, "--seed=1");
+    char *patient = text_of_job(DATA_PROGRAM, "", 600, "--seed=1");
+    char *told = text_of_job(DATA_PROGRAM, "", 60, "--seed=2");
+    char *words = text_of_job(DATA_TEXT, "/a/words.txt", 0, "");
+    char *moved = text_of_job(DATA_TEXT, "/b/words.txt", 0, "");
+
+    ck_ms_ok(checkpoint_job_compare(program, patient, "m.json", err));
+    ck_ms_fails(checkpoint_job_compare(program, told, "m.json", err), MS_E_REFUSED,
+                "dataset.arguments[0]: \"--seed=1\", and this one has \"--seed=2\"");
+    ck_ms_ok(checkpoint_job_compare(words, moved, "m.json", err));
+
+    free(program);
+    free(patient);
+    free(told);
+    free(words);
+    free(moved);
+}
+END_TEST
+
 /* ---- manifests that are none ---- */
 
 static json_t *golden_json(void)
@@ -358,6 +396,7 @@ int main(void)
     tcase_add_test(tc, the_golden_files_are_read_and_written_again_alike);
     tcase_add_test(tc, one_that_does_not_name_its_data_is_held_against_their_length);
     tcase_add_test(tc, a_refusal_is_never_cut_before_what_helps);
+    tcase_add_test(tc, what_of_data_decides_no_bits_may_change);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_by_its_key, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_test(tc, keys_of_later_releases_are_passed_over);
     tcase_add_test(tc, no_bit_may_be_another_one);

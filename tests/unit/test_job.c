@@ -207,6 +207,73 @@ START_TEST(losses_of_numbers_have_what_fits_them)
 }
 END_TEST
 
+#define PARSED(text)                                                                               \
+    "network: mnist\ndataset: {kind: mnist, path: /data}\n" text                                   \
+    "optimizer: {kind: sgd, learning_rate: 0.1}\n"
+#define TEN "[1, 0.5, 0, 4, 1, 1, 1, 1, 1, 2.5]"
+
+static const struct {
+    const char *text, *part;
+} refused_labels[] = {
+    {"class_weights: [1, 2]\n",
+     "job.yaml:3:16: class_weights: 2 numbers, and the data set has 10 classes; give one a class"},
+    {"classes: 12\nclass_weights: " TEN "\n", "10 numbers, and the network has 12 classes"},
+    {"class_weights: 2\n", "class_weights must be a list, a number a class"},
+    {"class_weights: []\n", "class_weights must be a list"},
+    {"class_weights: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n", "class_weights are all 0"},
+    {"class_weights: [1, -0.5]\n", "job.yaml:3:20: class_weights: '-0.5' is out of range"},
+    {"class_weights: [1, .nan]\n", "class_weights: '.nan' is not finite"},
+    {"class_weights: [1, 1e7]\n", "numbers from 0 to 1000000, one a class"},
+    {"ignored_label: none\n", "ignored_label: 'none' is no whole number; give a whole number from"},
+    {"ignored_label: 2147483648\n", "ignored_label: '2147483648' is out of range"},
+};
+
+START_TEST(what_labels_cannot_count_is_refused)
+{
+    char text[512];
+    struct job job;
+    snprintf(text, sizeof(text), PARSED("%s"), refused_labels[_i].text);
+    ck_ms_fails(parse(text, &job, err), MS_E_INVALID, refused_labels[_i].part);
+}
+END_TEST
+
+#define SOFT                                                                                       \
+    "network: [flatten, dense: {out: classes}]\n"                                                  \
+    "dataset: {kind: numpy, path: /d, shape: [3], target_width: 4}\n"                              \
+    "optimizer: {kind: sgd, learning_rate: 0.1}\n"
+
+START_TEST(targets_that_are_numbers_may_be_shares_of_classes)
+{
+    struct job job;
+    ck_ms_ok(parse(SOFT "loss: softmax_cross_entropy\nclass_weights: [1, 2, 3, 4]\n"
+                        "label_smoothing: 0.1\n",
+                   &job, err));
+    ck_ms_ok(parse(SOFT, &job, err));
+    ck_assert_int_eq(job.loss, JOB_LOSS_MSE);
+    ck_ms_fails(parse(SOFT "loss: softmax_cross_entropy\nclass_weights: [1, 2, 3]\n", &job, err),
+                MS_E_INVALID, "class_weights: 3 numbers, and the data set has 4 classes");
+    ck_ms_fails(parse(SOFT "loss: softmax_cross_entropy\nignored_label: 0\n", &job, err),
+                MS_E_INVALID, "give a sample that does not count 0 of each class");
+}
+END_TEST
+
+START_TEST(labels_count_by_the_weights_of_their_classes)
+{
+    struct job job;
+    ck_ms_ok(parse(PARSED("class_weights: " TEN "\nignored_label: 0\n"), &job, err));
+    ck_assert_int_eq(job.n_class_weights, 10);
+    ck_assert_double_eq(job.class_weights[3], 4);
+    ck_assert(job.dataset.ignored.is_there && job.dataset.ignored.label == 0);
+    ck_assert(data_is_ignored(&job.evaluate_dataset.ignored, 0));
+    ck_ms_ok(parse(PARSED("ignored_label: null\n"), &job, err));
+    ck_assert(!job.dataset.ignored.is_there && job.n_class_weights == 0);
+    ck_ms_fails(parse(NUMBERS "class_weights: [1]\n", &job, err), MS_E_INVALID,
+                "class_weights has no meaning with loss: mse; leave it out");
+    ck_ms_fails(parse(NUMBERS "ignored_label: 0\n", &job, err), MS_E_INVALID,
+                "ignored_label has no meaning with loss: mse");
+}
+END_TEST
+
 START_TEST(defaults_of_an_optimizer_and_its_schedule_are_filled_in)
 {
     struct job job;
@@ -364,6 +431,9 @@ END_TEST
 static const char *const round_trips[] = {
     "",
     "label_smoothing: 0.1\n",
+    "class_weights: " TEN "\nignored_label: -100\n",
+    "transforms: [{rescale: {scale: 0.5}}, {mixup: {alpha: 0.2}}]\n",
+    "ignored_label: 0\nevaluate: {dataset: {kind: mnist, path: x}}\n",
     "name: a.b-c_9\nworkers: 1024\npriority: -5\nclasses: 12\nsteps: 7\nthreads: 3\nseed: "
     "9007199254740992\n",
     "initial_weights: w.safetensors\nevaluate: {dataset: {kind: mnist, path: x}, every_epochs: 4, "
@@ -724,7 +794,8 @@ static const struct {
      "evaluate.metrics: mae is the distance to targets that are numbers, and loss: "
      "softmax_cross_entropy has classes; leave it out"},
     {"resume:\n", "resume has no value; give a path, or null for none"},
-    {"initial_weights:\n", "initial_weights has no value; give a path, or null for none"},
+    {"initial_weights:\n", "initial_weights has no value; give a path, or {file: PATH, exclude: "
+                           "[PATTERN, ...], rename: "},
     {"parallel: {mode: pipeline_parallel}\n",
      "job.yaml:4:18: parallel.mode: pipeline_parallel comes later; this version has data_parallel"},
     {"parallel: {pipeline_stages: 2}\n", "job.yaml:4:12: parallel.pipeline_stages comes with a "
@@ -744,6 +815,16 @@ static const struct {
     {"initial_weights: \"${}\"\n", "has a ${ that no name and } follow"},
     {"initial_weights: \"a\\nb\"\n", "has a control character in it"},
     {"initial_weights: [x]\n", "initial_weights: a list is no path"},
+    {"early_stop: {patience: 2}\n", "early_stop: evaluations decide, and the job has none"},
+    {"best: {}\n", "best: evaluations decide, and the job has none; give evaluate"},
+    {"evaluate: {dataset: {kind: mnist, path: x}}\nearly_stop: {}\n",
+     "early_stop.patience is missing"},
+    {"evaluate: {dataset: {kind: mnist, path: x}}\nbest: {metric: top5}\n",
+     "best.metric: top5 is not counted; add it to evaluate.metrics"},
+    {"evaluate: {dataset: {kind: mnist, path: x}}\nbest: {metric: f1}\n", "'f1' is not known"},
+    {"evaluate: {dataset: {kind: mnist, path: x}}\nearly_stop: {patience: 1}\nworkers: 2\n"
+     "parallel: {mode: stand_alone}\n",
+     "early_stop: in mode stand_alone each of the 2 workers has a training of its own"},
     {"evaluate: {every_epochs: 2}\n", "evaluate.dataset is missing"},
     {"evaluate: {dataset: {kind: mnist}}\n", "evaluate.dataset.path is missing"},
     {"evaluate: {dataset: {kind: cifar10, path: x}}\n", "does not fit training on kind mnist"},
@@ -753,6 +834,10 @@ static const struct {
     {"transforms: {resize: {size: [1, 1]}}\n", "transforms must be a list"},
     {"transforms: [resize]\n", "transforms[0] must have exactly one name"},
     {"transforms: [{resize: {size: [1, 1]}, rescale: {scale: 1}}]\n", "exactly one name"},
+    {"transforms: [{mixup: {}}, {rescale: {scale: 2}}]\n",
+     "mixup: samples are mixed when they are ready; put it last"},
+    {"transforms: [{mixup: {alpha: 0}}]\n", "transforms[0].mixup.alpha: '0' is out of range"},
+    {"transforms: [{mixup: {alpha: 101}}]\n", "above 0 and at most 100"},
     {"transforms: [{resze: {size: [1, 1]}}]\n", "resze is no transform; did you mean resize?"},
     {"transforms: [{resize: 3}]\n", "transforms[0].resize must hold keys"},
     {"transforms: [{resize: }]\n", "transforms[0].resize.size is missing"},
@@ -1418,6 +1503,9 @@ int main(void)
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
     tcase_add_test(tc, numbers_as_targets_mean_mse);
     tcase_add_test(tc, losses_of_numbers_have_what_fits_them);
+    tcase_add_loop_test(tc, what_labels_cannot_count_is_refused, 0, MS_ARRAY_SIZE(refused_labels));
+    tcase_add_test(tc, labels_count_by_the_weights_of_their_classes);
+    tcase_add_test(tc, targets_that_are_numbers_may_be_shares_of_classes);
     tcase_add_test(tc, defaults_of_an_optimizer_and_its_schedule_are_filled_in);
     tcase_add_test(tc, which_schedules_are_as_long_as_the_job);
     tcase_add_test(tc, steps_of_a_job_are_capped);

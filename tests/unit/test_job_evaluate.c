@@ -231,6 +231,38 @@ START_TEST(images_and_arrays_are_read_as_the_training_s)
 }
 END_TEST
 
+START_TEST(labels_are_the_training_s)
+{
+    static struct job job;
+    const char *train = "kind: cifar100, path: /nowhere/a, labels: coarse";
+    ck_ms_ok(parse(train, "kind: cifar100, path: /nowhere/b", &job, err));
+    ck_assert_int_eq(job.evaluate_dataset.labels, DATA_COARSE);
+    ck_assert_int_eq(data_shape_of(&job.evaluate_dataset).classes, 20);
+    ck_ms_fails(parse(train, "kind: cifar100, path: /nowhere/b, labels: fine", &job, err),
+                MS_E_INVALID, "evaluate.dataset.labels: other classes");
+}
+END_TEST
+
+#define MADE                                                                                       \
+    "kind: program, shape: [2], classes: 2, path: /nowhere/a, arguments: [x, 'two words'], "       \
+    "timeout: 7"
+
+/* Another program has arguments of its own. */
+START_TEST(a_program_has_the_training_s_arguments)
+{
+    static struct job job;
+    ck_ms_ok(parse(MADE, "kind: program, path: /nowhere/a", &job, err));
+    ck_assert_str_eq(job.evaluate_dataset.arguments, "x\ntwo words");
+    ck_assert_int_eq(job.evaluate_dataset.usage, DATA_TEST);
+    ck_assert_int_eq(job.evaluate_dataset.timeout, 7);
+    ck_ms_ok(parse(MADE, "kind: program, path: /nowhere/b", &job, err));
+    ck_assert_str_eq(job.evaluate_dataset.arguments, "");
+    ck_ms_ok(parse(MADE, "kind: program, path: /nowhere/a, arguments: [z], timeout: 9", &job, err));
+    ck_assert_str_eq(job.evaluate_dataset.arguments, "z");
+    ck_assert_int_eq(job.evaluate_dataset.timeout, 9);
+}
+END_TEST
+
 static const struct {
     const char *dataset, *evaluate, *words;
 } refused[] = {
@@ -271,10 +303,14 @@ static const struct {
      "[a, b], and the network is trained on [all others]"},
     {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b, columns: [a, b]", NULL},
     {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b", NULL},
+    {"kind: text, path: /nowhere/a, shape: [8], classes: 256, tokens: 8",
+     "kind: text, path: /nowhere/b, tokens: 4",
+     "job.yaml:3:60: evaluate.dataset.tokens: 4, and the network is trained on windows of 8 "
+     "(dataset.tokens); leave it out"},
     {AWAY ", columns: [a, b]", "kind: csv, path: /nowhere/b, header: false, columns: [0, 2]", NULL},
 };
 
-START_TEST(other_columns_are_refused)
+START_TEST(other_columns_and_windows_are_refused)
 {
     static struct job job;
     if (columns[_i].words == NULL) {
@@ -380,9 +416,11 @@ int main(void)
     tcase_add_loop_test(tc, another_place_is_evaluated_whole, 0, (int)MS_ARRAY_SIZE(others));
     tcase_add_test(tc, a_table_is_read_as_the_training_s);
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
+    tcase_add_test(tc, labels_are_the_training_s);
+    tcase_add_test(tc, a_program_has_the_training_s_arguments);
     tcase_add_loop_test(tc, parts_with_records_in_common_are_refused_with_their_place, 0,
                         (int)MS_ARRAY_SIZE(refused));
-    tcase_add_loop_test(tc, other_columns_are_refused, 0, (int)MS_ARRAY_SIZE(columns));
+    tcase_add_loop_test(tc, other_columns_and_windows_are_refused, 0, (int)MS_ARRAY_SIZE(columns));
     tcase_add_loop_test(tc, what_was_trained_on_is_not_called_a_test, 0, (int)MS_ARRAY_SIZE(named));
     tcase_add_loop_test(tc, what_the_job_says_of_its_data_is_held_against_them, 0,
                         (int)MS_ARRAY_SIZE(said));

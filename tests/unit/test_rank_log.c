@@ -74,6 +74,56 @@ START_TEST(each_step_is_printed_once_behind_a_line_that_names_the_training)
 }
 END_TEST
 
+/* ... with steps of 2 ms each. */
+static void live_by(const struct rank_log_rule *rule, uint64_t first, uint64_t last)
+{
+    struct rank_log log;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    ck_assert_int_ge(fd, 0);
+    rank_log_open(&log, fd, path, "0123456789ab", 1, 2, PER_EPOCH);
+    rank_log_set_rule(&log, rule);
+    for (uint64_t i = first; i <= last; i++) {
+        rank_log_took(&log, i, 2);
+        (void)rank_log_step(&log, i, 0.5F, NULL);
+    }
+    rank_log_close(&log);
+    close(fd);
+}
+
+START_TEST(each_so_many_th_step_has_a_line_once)
+{
+    const struct rank_log_rule rule = {.loss_every = 3};
+    live_by(&rule, 1, 5);
+    live_by(&rule, 2, 7); /* from a checkpoint of step 1 */
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 3, loss is 0.5\n"
+                              "epoch: 2 step: 2, loss is 0.5\n");
+}
+END_TEST
+
+START_TEST(each_epoch_has_a_line_and_its_time_once)
+{
+    const struct rank_log_rule rule = {.time = 1};
+    live_by(&rule, 1, 6);
+    live_by(&rule, 3, 8); /* comes within epoch 1, which is told, and makes half of it */
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 4, loss is 0.5\n"
+                              "Train epoch time: 8.000 ms, per step time: 2.000 ms\n"
+                              "epoch: 2 step: 4, loss is 0.5\n"
+                              "Train epoch time: 8.000 ms, per step time: 2.000 ms\n");
+}
+END_TEST
+
+START_TEST(nothing_is_said_of_steps_where_nobody_wants_it)
+{
+    const struct rank_log_rule rule = {.loss_every = 0};
+    live_by(&rule, 1, 9);
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n");
+}
+END_TEST
+
 START_TEST(torn_last_line_is_dropped)
 {
     live("0123456789ab", 1, 1);
@@ -374,6 +424,9 @@ int main(void)
     TCase *tc = tcase_create("rank_log");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, each_step_is_printed_once_behind_a_line_that_names_the_training);
+    tcase_add_test(tc, each_so_many_th_step_has_a_line_once);
+    tcase_add_test(tc, each_epoch_has_a_line_and_its_time_once);
+    tcase_add_test(tc, nothing_is_said_of_steps_where_nobody_wants_it);
     tcase_add_test(tc, torn_last_line_is_dropped);
     tcase_add_test(tc, a_torn_line_that_somebody_wrote_behind_tells_no_step);
     tcase_add_test(tc, a_loss_may_be_no_number);

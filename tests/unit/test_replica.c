@@ -68,7 +68,7 @@ static void twin_fini(struct twin *t)
 
 static void commit(struct twin *t, const struct batch *batch, uint64_t round)
 {
-    replica_commit(t->replica, round + 1, 1, batch, t->results);
+    replica_commit(t->replica, round + 1, 1, 1, batch, t->results);
 }
 
 static void set_one(struct twin *t, const struct batch *batch, uint64_t round)
@@ -267,7 +267,7 @@ START_TEST(batches_of_a_step_are_added_up_by_their_rows)
         for (size_t k = one.sizes.stats; k < n; k++) {
             want[k] += (double)one.exchange[k] * (double)rows[i] / all_rows;
         }
-        replica_commit(one.replica, 1, 1, &batch, one.results);
+        replica_commit(one.replica, 1, 1, 1, &batch, one.results);
         batch.part = i;
         batch.n_parts = 3;
         batch.step_rows = (int64_t)all_rows;
@@ -277,7 +277,7 @@ START_TEST(batches_of_a_step_are_added_up_by_their_rows)
     for (size_t k = one.sizes.stats; k < n; k++) {
         ck_assert_double_eq_tol((double)several.exchange[k], want[k], 1e-6 * (1 + fabs(want[k])));
     }
-    replica_commit(several.replica, 1, 1, &batch, several.results);
+    replica_commit(several.replica, 1, 1, 1, &batch, several.results);
     const void *moving[2] = {NULL, NULL};
     size_t bytes = 0;
     ck_assert(replica_view_state(one.replica, 1, &moving[0], &bytes));
@@ -293,6 +293,124 @@ START_TEST(batches_of_a_step_are_added_up_by_their_rows)
 }
 END_TEST
 
+/* ---- labels that do not count alike ---- */
+
+enum { PIXELS = BATCH * CHANNELS * SIDE * SIDE };
+
+/* A third of the rows has a label that does not count, the second batch's almost all. */
+static void weighed_batch(struct batch *batch, float *images, int32_t *labels, uint64_t which)
+{
+    for (uint64_t i = 0; i < PIXELS; i++) {
+        images[i] = (float)(2.0 * ms_rng_unit(30 + which, i) - 1.0);
+    }
+    for (uint64_t i = 0; i < BATCH; i++) {
+        const int is_out = which == 0 ? i % 3 == 0 : i > 0;
+        labels[i] = is_out ? -100 : (int32_t)ms_rng_below(40 + which, i, CLASSES);
+    }
+    *batch = (struct batch){.images = {MS_F32, PIXELS, images},
+                            .labels = {MS_I32, BATCH, labels},
+                            .rows = BATCH,
+                            .n_parts = 1,
+                            .step_rows = BATCH};
+}
+
+static const char *const weighed_sets[] = {"network=[flatten, dense: {out: classes}]",
+                                           "dataset={kind: shapes}",
+                                           "loss=softmax_cross_entropy",
+                                           "class_weights=[1, 2, 0.5, 4, 1, 0.25, 3, 1, 1, 0]",
+                                           "ignored_label=-100",
+                                           "batch_size=6",
+                                           "optimizer={kind: sgd, learning_rate: 0.5}",
+                                           "accumulate=2"};
+
+static float *weights_of(const struct twin *t)
+{
+    const void *state = NULL;
+    size_t bytes = 0;
+    ck_assert(replica_view_state(t->replica, 0, &state, &bytes));
+    float *copy = floats(bytes / sizeof(float));
+    memcpy(copy, state, bytes);
+    return copy;
+}
+
+/* The mean is over what counts on all ranks, as if all of it had been one batch: other than the
+ * mean of the means of the ranks. */
+START_TEST(labels_with_weights_are_a_mean_over_all_ranks)
+{
+    static float images[2][PIXELS];
+    static int32_t labels[2][BATCH];
+    struct batch batches[2];
+    struct job together_job, apart_job;
+    struct twin together, apart;
+    float loss = NAN;
+    double weight[2];
+    train_case_job(&together_job, weighed_sets, MS_ARRAY_SIZE(weighed_sets));
+    train_case_job(&apart_job, weighed_sets, MS_ARRAY_SIZE(weighed_sets) - 1);
+    twin_init(&together, &together_job, 0, 0);
+    twin_init(&apart, &apart_job, 0, 0);
+    const size_t n = apart.sizes.exchange;
+    float *sums = floats(n);
+    for (int i = 0; i < 2; i++) {
+        weighed_batch(&batches[i], images[i], labels[i], (uint64_t)i);
+        ck_ms_ok(replica_step(apart.replica, 1, &batches[i], NULL, NULL, &loss, err));
+        weight[i] = replica_weight(apart.replica, &batches[i]);
+        for (size_t k = 0; k < n; k++) {
+            sums[k] += apart.exchange[k];
+        }
+        batches[i].part = i;
+        batches[i].n_parts = 2;
+        batches[i].step_rows = 2 * BATCH;
+        ck_ms_ok(replica_step(together.replica, 1, &batches[i], NULL, NULL, &loss, err));
+    }
+    ck_assert_double_gt(fabs(weight[0] - weight[1]), 0.2);
+
+    memcpy(apart.exchange, sums, n * sizeof(*sums));
+    replica_commit(apart.replica, 1, 2, (float)(weight[0] + weight[1]), &batches[1], apart.results);
+    replica_commit(together.replica, 1, 1, (float)((weight[0] + weight[1]) / 2), &batches[1],
+                   together.results);
+
+    float *want = weights_of(&together);
+    float *have = weights_of(&apart);
+    for (size_t k = 0; k < apart.sizes.weights; k++) {
+        ck_assert_float_eq_tol(have[k], want[k], 1e-6F);
+    }
+    free(want);
+    free(have);
+    free(sums);
+    twin_fini(&apart);
+    twin_fini(&together);
+}
+END_TEST
+
+START_TEST(a_step_in_which_nothing_counts_changes_nothing)
+{
+    static float images[PIXELS];
+    static int32_t labels[BATCH];
+    struct batch batch;
+    struct job job;
+    struct twin t;
+    float loss = NAN;
+    train_case_job(&job, weighed_sets, MS_ARRAY_SIZE(weighed_sets) - 1);
+    twin_init(&t, &job, 0, 0);
+    weighed_batch(&batch, images, labels, 0);
+    for (int i = 0; i < BATCH; i++) {
+        labels[i] = i % 2 == 0 ? -100 : CLASSES - 1; /* whose weight is 0 */
+    }
+    float *before = weights_of(&t);
+
+    ck_ms_ok(replica_step(t.replica, 1, &batch, NULL, NULL, &loss, err));
+    ck_assert_float_eq(loss, 0);
+    ck_assert_double_eq(replica_weight(t.replica, &batch), 0);
+    replica_commit(t.replica, 1, 1, 0, &batch, t.results);
+
+    float *after = weights_of(&t);
+    ck_assert_mem_eq(before, after, t.sizes.weights * sizeof(*after));
+    free(before);
+    free(after);
+    twin_fini(&t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("replica");
@@ -301,6 +419,8 @@ int main(void)
     tcase_add_test(tc, mirrors_are_those_of_the_weights);
     tcase_add_test(tc, each_step_and_rank_drops_its_own);
     tcase_add_test(tc, batches_of_a_step_are_added_up_by_their_rows);
+    tcase_add_test(tc, labels_with_weights_are_a_mean_over_all_ranks);
+    tcase_add_test(tc, a_step_in_which_nothing_counts_changes_nothing);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -1,6 +1,7 @@
 /* test_scores.c - what an evaluation counts, beside a plain count by somebody else */
 #include "libworker/train/scores.h"
 
+#include "proto/exact.h"
 #include "proto/rng.h"
 #include "tests/test.h"
 
@@ -122,7 +123,7 @@ START_TEST(counts_are_those_of_who_sorts_the_rows)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct scores *scores = scores_of(ALL_OF_CLASSES, K);
         draw(seed, logits, labels);
-        scores_add(scores, &(struct scored){logits, labels, NULL, ROWS});
+        scores_add(scores, &(struct scored){.predictions = logits, .labels = labels, .rows = ROWS});
         json_t *object = json_of(scores, 2);
         check_counts(object, logits, labels);
         ck_assert_double_eq_tol(real_of(object, "perplexity"), exp(2), 1e-7);
@@ -140,12 +141,14 @@ START_TEST(sums_of_ranks_are_the_counts_of_all_rows)
     draw(3, logits, labels);
     struct scores *whole = scores_of(ALL_OF_CLASSES, K);
     struct scores *parts[2] = {scores_of(ALL_OF_CLASSES, K), scores_of(ALL_OF_CLASSES, K)};
-    scores_add(whole, &(struct scored){logits, labels, NULL, ROWS});
-    scores_add(parts[0], &(struct scored){logits, labels, NULL, ROWS});
+    scores_add(whole, &(struct scored){.predictions = logits, .labels = labels, .rows = ROWS});
+    scores_add(parts[0], &(struct scored){.predictions = logits, .labels = labels, .rows = ROWS});
     scores_clear(parts[0]);
     for (int at = 0; at < ROWS; at += 7) {
         const int rows = ROWS - at < 7 ? ROWS - at : 7;
-        scores_add(parts[at % 2], &(struct scored){logits + at * K, labels + at, NULL, rows});
+        scores_add(
+            parts[at % 2],
+            &(struct scored){.predictions = logits + at * K, .labels = labels + at, .rows = rows});
     }
     size_t n = 0;
     double *sums = scores_sums(parts[0], &n);
@@ -164,12 +167,66 @@ START_TEST(sums_of_ranks_are_the_counts_of_all_rows)
 }
 END_TEST
 
+START_TEST(ignored_labels_do_not_count)
+{
+    static float logits[ROWS * K], kept_logits[ROWS * K];
+    static int32_t labels[ROWS], kept[ROWS];
+    int64_t n = 0;
+    draw(3, logits, labels);
+    for (int i = 0; i < ROWS; i++) {
+        if (i % 3 == 0) {
+            labels[i] = -100;
+            continue;
+        }
+        memcpy(kept_logits + n * K, logits + i * K, K * sizeof(*logits));
+        kept[n++] = labels[i];
+    }
+    struct scores *all = scores_of(ALL_OF_CLASSES, K);
+    struct scores *some = scores_of(ALL_OF_CLASSES, K);
+    const struct data_ignored ignored = {.is_there = 1, .label = -100};
+    scores_add(all, &(struct scored){
+                        .predictions = logits, .labels = labels, .rows = ROWS, .ignored = ignored});
+    scores_add(some, &(struct scored){.predictions = kept_logits, .labels = kept, .rows = n});
+    char *want = scores_json(some, 1);
+    char *have = scores_json(all, 1);
+    ck_assert_str_eq(have, want);
+    free(want);
+    free(have);
+    scores_destroy(all);
+    scores_destroy(some);
+}
+END_TEST
+
+START_TEST(the_largest_share_is_the_label)
+{
+    static float logits[ROWS * K], soft[ROWS * K];
+    static int32_t labels[ROWS];
+    draw(5, logits, labels);
+    for (int i = 0; i < ROWS; i++) {
+        soft[i * K + (labels[i] + 1) % K] = 0.25F;
+        soft[i * K + labels[i]] = 0.75F;
+    }
+    struct scores *of_labels = scores_of(ALL_OF_CLASSES, K);
+    struct scores *of_soft = scores_of(ALL_OF_CLASSES, K);
+    scores_add(of_labels, &(struct scored){.predictions = logits, .labels = labels, .rows = ROWS});
+    scores_add(of_soft, &(struct scored){
+                            .predictions = logits, .targets = soft, .rows = ROWS, .is_soft = 1});
+    char *want = scores_json(of_labels, 1);
+    char *have = scores_json(of_soft, 1);
+    ck_assert_str_eq(have, want);
+    free(want);
+    free(have);
+    scores_destroy(of_labels);
+    scores_destroy(of_soft);
+}
+END_TEST
+
 START_TEST(what_is_no_number_is_in_no_place)
 {
     static const float rows[] = {NAN, 0, 0, 0, 0, 0, 0, /**/ 0, NAN, NAN, NAN, NAN, NAN, NAN};
     static const int32_t labels[] = {0, 0};
     struct scores *scores = scores_of(1U << JOB_METRIC_TOP5 | 1U << JOB_METRIC_PERPLEXITY, 7);
-    scores_add(scores, &(struct scored){rows, labels, NULL, 2});
+    scores_add(scores, &(struct scored){.predictions = rows, .labels = labels, .rows = 2});
     json_t *object = json_of(scores, (double)NAN);
     ck_assert_double_eq(real_of(object, "top5"), 0.5);
     ck_assert(json_is_null(json_object_get(object, "perplexity")));
@@ -183,7 +240,7 @@ START_TEST(the_distance_to_targets_is_a_mean_over_all_values)
     static const float y[] = {1, 2, 3, 4, 5, 6};
     static const float targets[] = {1, 0, 3.5F, 4, 9, 6};
     struct scores *scores = scores_of(1U << JOB_METRIC_MAE, 2);
-    scores_add(scores, &(struct scored){y, NULL, targets, 3});
+    scores_add(scores, &(struct scored){.predictions = y, .targets = targets, .rows = 3});
     json_t *object = json_of(scores, 0);
     ck_assert_double_eq_tol(real_of(object, "mae"), (2 + 0.5 + 4) / 6, 1e-8);
     ck_assert_uint_eq(json_object_size(object), 2); /* nothing that was not asked for */
@@ -197,7 +254,7 @@ START_TEST(people_get_a_table)
     static const float logits[] = {3, 1, 0, 0, 2, 1, 5, 4, 0, 1, 0, 2};
     static const int32_t labels[] = {0, 1, 1, 2};
     struct scores *scores = scores_of(ALL_OF_CLASSES, 3);
-    scores_add(scores, &(struct scored){logits, labels, NULL, 4});
+    scores_add(scores, &(struct scored){.predictions = logits, .labels = labels, .rows = 4});
     char *text = scores_say(scores, 1);
     ck_assert_str_eq(text, "top-5 accuracy: 100.00 %\n"
                            "perplexity: 2.71828\n"
@@ -226,7 +283,7 @@ START_TEST(of_many_classes_the_worst_are_shown)
         logits[i * MANY + (i == 30 ? 31 : labels[i])] = 1;
     }
     struct scores *scores = scores_of(1U << JOB_METRIC_PER_CLASS, MANY);
-    scores_add(scores, &(struct scored){logits, labels, NULL, MANY});
+    scores_add(scores, &(struct scored){.predictions = logits, .labels = labels, .rows = MANY});
     char *text = scores_say(scores, 1);
     const char *first = strchr(strchr(text, '\n') + 1, '\n') + 1;
     ck_assert_int_eq(strncmp(text, "the 40 of 50 classes with the lowest recall;", 44), 0);
@@ -277,6 +334,20 @@ START_TEST(the_longest_line_can_be_read_again)
 }
 END_TEST
 
+/* It may end a training: ranks whose C libraries differ in the last bit would not end together. */
+START_TEST(perplexity_has_the_same_bits_with_every_library)
+{
+    struct scores *scores = scores_of(1U << JOB_METRIC_PERPLEXITY, 4);
+    for (uint64_t i = 0; i < 4096; i++) {
+        const double loss = (double)ms_rng_below(1, i, 1U << 30) / (double)(1U << 26);
+        const double have = scores_value(scores, JOB_METRIC_PERPLEXITY, loss);
+        const double want = ms_exact_exp(loss);
+        ck_assert_mem_eq(&have, &want, sizeof(have));
+    }
+    scores_destroy(scores);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("scores");
@@ -284,8 +355,11 @@ int main(void)
     suite_add_tcase(suite, tc);
     tcase_add_test(tc, counts_are_those_of_who_sorts_the_rows);
     tcase_add_test(tc, sums_of_ranks_are_the_counts_of_all_rows);
+    tcase_add_test(tc, ignored_labels_do_not_count);
+    tcase_add_test(tc, the_largest_share_is_the_label);
     tcase_add_test(tc, what_is_no_number_is_in_no_place);
     tcase_add_test(tc, the_distance_to_targets_is_a_mean_over_all_values);
+    tcase_add_test(tc, perplexity_has_the_same_bits_with_every_library);
     tcase_add_test(tc, people_get_a_table);
     tcase_add_test(tc, of_many_classes_the_worst_are_shown);
     tcase_add_test(tc, what_no_line_could_hold_is_refused_before_it_is_counted);

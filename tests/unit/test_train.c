@@ -413,7 +413,7 @@ START_TEST(a_target_that_is_no_probability_is_named)
         const char *words;
     } lasts[] = {
         {1.5, 1,
-         "/t.csv:160: target 1.5 is no probability, and loss: binary_cross_entropy wants 0 "
+         "/t.csv:160: target 1.5 is no probability, and the loss wants 0 "
          "to 1; scale the targets, or use mse"},
         {-0.5, 1, "/t.csv:160: target -0.5 is no probability"},
         {1, 2, "/e.csv:160: target 2 is no probability"},

@@ -257,6 +257,7 @@ START_TEST(a_model_of_other_layers_is_refused)
     } of[] = {
         {"more", "weights-more.onnx: tensor more.weight is not in the network"},
         {"shift", "weights-shift.onnx: tensor shift is not in the network"},
+        {"factor", "weights-factor.onnx: tensor factor is not in the network"},
         {"in-out-gemm", "weights-in-out-gemm.onnx: node y (Gemm) reads its weight fc.weight as "
                         "(in, out), and a dense layer has (out, in)"},
         {"in-out-matmul", "node h (MatMul) reads its weight fc.weight as (in, out)"},
@@ -303,7 +304,7 @@ int main(void)
     tcase_add_test(tc, a_parameter_that_the_network_does_not_have_is_named);
     tcase_add_test(tc, a_wrong_shape_is_told_with_the_right_one);
     tcase_add_loop_test(tc, a_model_has_weights_too, 0, 2);
-    tcase_add_loop_test(tc, a_model_of_other_layers_is_refused, 0, 5);
+    tcase_add_loop_test(tc, a_model_of_other_layers_is_refused, 0, 6);
     tcase_add_test(tc, a_missing_file_is_named);
     tcase_add_test(tc, a_file_that_is_none_is_refused);
     suite_add_tcase(suite, tc);

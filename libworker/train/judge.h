@@ -1,0 +1,35 @@
+/* judge.h - evaluations judge a training: it may end early, and the best weights are kept
+ *
+ * What was counted is a function of the evaluations' values, which all ranks have alike: it is part
+ * of the state that ranks agree on, and of checkpoints. */
+#ifndef TRAIN_JUDGE_H
+#define TRAIN_JUDGE_H
+
+#include <stdint.h>
+
+#define TRAIN_BEST_FILE "best.safetensors" /* in run_dir */
+
+struct watch {     /* zero: nothing was counted */
+    uint64_t seen; /* the step of the last evaluation that was counted */
+    uint64_t step; /* ... of the best one; 0: there is none */
+    double best;   /* its value */
+    int64_t bad;   /* evaluations since then */
+};
+
+/* Counts the evaluation after that step, once, however often it is made. A value that is no number
+ * is no better than any. */
+void watch_count(struct watch *watch, int wants_more, double min_delta, uint64_t step,
+                 double value);
+
+struct train;
+/* After an evaluation, by all ranks. Rank 0 keeps its weights where they are the best so far; what
+ * cannot be written is said (on_note). */
+void train_judge(struct train *train);
+/* Where the last evaluation was the last that the job's patience allows, and is not due again: its
+ * step is the training's last. By all ranks once each stands where they agreed to: what it goes by
+ * is part of that. */
+void train_end_early(struct train *train);
+/* Why it ended early, for people; "": it did not. */
+void train_say_early(const struct train *train, char *buf, unsigned long size);
+
+#endif
