@@ -1,5 +1,5 @@
-/* cmd_fetch.c - msctl fetch: weights, metrics and logs of a job into a folder here */
-#include "cli/fetch.h"
+/* cmd_fetch.c - msctl fetch: weights, metrics, logs and checkpoints of a job into a folder here */
+#include "cli/fetch_run.h"
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
@@ -15,36 +15,15 @@
 
 const struct cli_option cmd_fetch_options[] = {
     {"output", 'o', "DIR", "folder for the files; ./job-<id> unless given", NULL},
-    {"only", 0, "WHAT", "weights, metrics or logs; all unless given", NULL},
+    {"only", 0, "WHAT", "weights, metrics or logs; all three unless given", NULL},
+    {"list", 0, NULL, "say which checkpoints the job has saved, and bring nothing", NULL},
+    {"checkpoint", 0, "WHICH", "latest, best, all, or a step or name of --list, and no results",
+     NULL},
     {"force", 0, NULL, "replace files that are there already", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
 enum { DRAW_MS = 100 }; /* ten times a second is smooth */
-
-struct fetch_run {
-    struct cli *cli;
-    uint64_t job;
-    char dir[MS_PATH_MAX + 1];
-    int dir_fd;
-    int has_ended; /* the job: what is not there will not come */
-    char state[16];
-    uint32_t workers;
-    int is_good; /* it succeeded: everything is there */
-    int resumes; /* ... from a checkpoint of another training: its metrics begin behind that */
-    uint64_t steps;
-    int made_dir; /* by us: goes again where nothing comes into it */
-    int force;
-    json_t *files, *missing; /* NULL: for people */
-    int64_t drawn_ms;
-    char name[DOWNLOAD_NAME_MAX]; /* in hand */
-    int rc;                       /* of the first failure */
-    struct ms_err err;
-    unsigned n_good;
-    char last[MS_ERR_TEXT_MAX];         /* why the last one did not come */
-    int is_same;                        /* ... which was said before, word by word */
-    char weights_sha256[MS_SHA256_HEX]; /* that the job ended with; "": unknown */
-};
 
 /* ---- progress ---- */
 
@@ -101,7 +80,7 @@ static void tell_good(struct fetch_run *run, const struct fetch_result *got)
     fflush(run->cli->out);
 }
 
-static void tell_bad(struct fetch_run *run, int code, const char *text, int counts)
+void fetch_run_tell_bad(struct fetch_run *run, int code, const char *text, int counts)
 {
     run->is_same = strcmp(run->last, text) == 0;
     snprintf(run->last, sizeof(run->last), "%s", text);
@@ -165,36 +144,46 @@ static void check_metrics(struct fetch_run *run)
                  "them, its disk had no room, or it was ended before",
                  run->dir, run->name, cli_format_count(a, n), cli_format_count(b, steps),
                  cli_format_count(c, first));
-        tell_bad(run, MS_OK, text, 0);
+        fetch_run_tell_bad(run, MS_OK, text, 0);
     }
 }
 
-/* counts: that it is missing is a failure. Returns below 0 where nothing more can come. */
-static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int counts)
+int fetch_run_get(struct fetch_run *run, const struct fetch_wish *wish, int counts,
+                  struct fetch_result *ret, int *ret_came)
 {
-    const struct fetch_wish wish = {run->job, rank, what};
-    struct fetch_result got;
     struct ms_err err = {0, ""};
-    memset(&got, 0, sizeof(got));
-    fetch_name(&wish, run->name, sizeof(run->name));
+    memset(ret, 0, sizeof(*ret));
+    *ret_came = 0;
+    fetch_name(wish, run->name, sizeof(run->name));
     run->drawn_ms = 0;
-    int rc = fetch_one(run->cli, &wish, run->dir_fd, run->force, on_progress, run, &got, &err);
+    int rc = fetch_one(run->cli, wish, run->dir_fd, run->force, on_progress, run, ret, &err);
     clear_line(run);
     if (rc == MS_OK) {
-        tell_good(run, &got);
-        if (what == MS_FETCH_WEIGHTS && run->weights_sha256[0] != '\0' &&
-            check_weights(run, &got, &err) != MS_OK) {
-            tell_bad(run, err.code, err.text, 1);
-        }
-        if (what == MS_FETCH_METRICS) {
-            check_metrics(run);
-        }
+        tell_good(run, ret);
+        *ret_came = 1;
         return cli_check_output(run->cli->out, &run->err);
     }
-    tell_bad(run, rc, err.text, counts || rc != MS_E_NOT_FOUND);
+    fetch_run_tell_bad(run, rc, err.text, counts || rc != MS_E_NOT_FOUND);
     int is_end =
         rc == MS_E_REFUSED || rc == MS_E_FULL || client_get_state(run->cli->client) != CLIENT_OPEN;
     return is_end ? rc : MS_OK;
+}
+
+static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int counts)
+{
+    const struct fetch_wish wish = {.job = run->job, .rank = rank, .what = what};
+    struct fetch_result got;
+    struct ms_err err = {0, ""};
+    int came = 0;
+    int rc = fetch_run_get(run, &wish, counts, &got, &came);
+    if (came && what == MS_FETCH_WEIGHTS && run->weights_sha256[0] != '\0' &&
+        check_weights(run, &got, &err) != MS_OK) {
+        fetch_run_tell_bad(run, err.code, err.text, 1);
+    }
+    if (came && what == MS_FETCH_METRICS) {
+        check_metrics(run);
+    }
+    return rc;
 }
 
 /* ---- all of them ---- */
@@ -261,8 +250,12 @@ static int ask_job(struct fetch_run *run, struct ms_err *err)
              ? judge_job(run, list->jobs[0], err)
              : ms_fail(err, MS_E_NOT_FOUND, "there is no job %llu; see: msctl jobs --all",
                        (unsigned long long)run->job);
-    ms_wire_free(msg);
-    return rc;
+    if (rc != MS_OK) {
+        ms_wire_free(msg);
+        return rc;
+    }
+    run->info = msg;
+    return MS_OK;
 }
 
 static int parse_only(const char *only, int ret_wanted[MS_FETCH_LOG + 1], struct ms_err *err)
@@ -286,13 +279,13 @@ static int parse_only(const char *only, int ret_wanted[MS_FETCH_LOG + 1], struct
 static void promise_weights(struct fetch_run *run)
 {
     char text[MS_TEXT_MAX];
-    const struct fetch_wish wish = {run->job, 0, MS_FETCH_WEIGHTS};
+    const struct fetch_wish wish = {.job = run->job, .what = MS_FETCH_WEIGHTS};
     fetch_name(&wish, run->name, sizeof(run->name));
     snprintf(text, sizeof(text),
              "job %llu is %s: its weights come with its end; the same command brings them then, "
              "and what has come to metrics and logs",
              (unsigned long long)run->job, run->state);
-    tell_bad(run, MS_E_NOT_FOUND, text, 1);
+    fetch_run_tell_bad(run, MS_E_NOT_FOUND, text, 1);
 }
 
 static int fetch_all(struct fetch_run *run, const int *wanted)
@@ -327,17 +320,24 @@ static void print_json(struct fetch_run *run)
     cli_json_print(run->cli->out, object);
 }
 
+/* A job's own results, or what it has saved. */
 static int fetch_job(struct fetch_run *run, const struct cli_args *args, const int *wanted,
                      struct ms_err *err)
 {
-    int rc = ask_job(run, err);
+    const char *which = cli_value(args, "checkpoint");
+    struct cli_saved saved;
+    memset(&saved, 0, sizeof(saved));
+    int rc = which != NULL ? cli_saved_find(run->cli, fetch_run_info(run), &saved, err) : MS_OK;
+    rc = rc == MS_OK ? fetch_saved_check(&saved, which, err) : rc;
     if (rc == MS_OK) {
         rc = open_folder(run, cli_value(args, "output"), err);
     }
     if (rc != MS_OK) {
+        cli_saved_free(&saved);
         return rc;
     }
-    rc = fetch_all(run, wanted);
+    rc = which != NULL ? fetch_saved_all(run, &saved, which) : fetch_all(run, wanted);
+    cli_saved_free(&saved);
     if (run->rc == MS_OK && rc == MS_OK && run->n_good == 0) {
         run->rc = ms_fail(&run->err, MS_E_NOT_FOUND, "job %llu %s", (unsigned long long)run->job,
                           run->has_ended ? "has ended and left nothing of that to fetch"
@@ -356,6 +356,20 @@ static int fetch_job(struct fetch_run *run, const struct cli_args *args, const i
     return rc;
 }
 
+static int check_options(const struct cli_args *args, struct ms_err *err)
+{
+    const int is_saved = cli_has(args, "list") || cli_value(args, "checkpoint") != NULL;
+    if (cli_has(args, "list") && cli_value(args, "checkpoint") != NULL) {
+        return ms_fail(err, MS_E_INVALID,
+                       "msctl fetch: --list brings nothing, and --checkpoint does: give one");
+    }
+    return !is_saved || cli_value(args, "only") == NULL
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "msctl fetch: --only is of weights, metrics and logs; checkpoints are "
+                         "brought by --checkpoint alone");
+}
+
 int cmd_fetch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct fetch_run run = {.cli = cli, .dir_fd = -1, .force = cli_has(args, "force")};
@@ -368,7 +382,13 @@ int cmd_fetch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         rc = parse_only(cli_value(args, "only"), wanted, err);
     }
     if (rc == MS_OK) {
+        rc = check_options(args, err);
+    }
+    if (rc == MS_OK) {
         rc = cli_connect(cli, args, err);
+    }
+    if (rc == MS_OK) {
+        rc = ask_job(&run, err);
     }
     if (rc != MS_OK) {
         return rc;
@@ -377,9 +397,10 @@ int cmd_fetch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         run.files = json_array();
         run.missing = json_array();
     }
-    rc = fetch_job(&run, args, wanted, err);
+    rc = cli_has(args, "list") ? fetch_saved_list(&run, err) : fetch_job(&run, args, wanted, err);
     json_decref(run.files);
     json_decref(run.missing);
+    ms_wire_free(run.info);
     if (run.dir_fd >= 0) {
         close(run.dir_fd);
     }

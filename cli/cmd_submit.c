@@ -5,6 +5,7 @@
 #include "cli/plan_file.h"
 #include "cli/progress.h"
 #include "cli/submit.h"
+#include "cli/submit_resume.h"
 #include "proto/clock.h"
 
 #include <stdlib.h>
@@ -15,6 +16,8 @@ const struct cli_option cmd_submit_options[] = {
     {"workers", 'n', "N", "workers, instead of the file's", NULL},
     {"set", 0, "KEY=VALUE", "override a key of the file; may be given again", NULL},
     {"plan", 0, "FILE", "train by this plan (msctl show --plan JOB), or not at all", NULL},
+    {"resume", 0, "JOB[:WHICH]",
+     "go on from a checkpoint of a job that has ended: the newest, a step, a name", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -31,12 +34,21 @@ enum {
 
 int cli_load_job(const struct cli_args *args, const char *path, struct job *ret, struct ms_err *err)
 {
+    return cli_load_job_with(args, path, NULL, ret, err);
+}
+
+int cli_load_job_with(const struct cli_args *args, const char *path, const char *last,
+                      struct job *ret, struct ms_err *err)
+{
     const char *values[CLI_GIVEN_MAX];
-    struct job_override overrides[CLI_GIVEN_MAX];
+    struct job_override overrides[CLI_GIVEN_MAX + 1];
     int64_t workers = 0;
     size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
     for (size_t i = 0; i < n; i++) {
         overrides[i].key_value = values[i];
+    }
+    if (last != NULL) {
+        overrides[n++].key_value = last;
     }
     int rc = cli_number(args, "workers", 1, MS_WORKERS_MAX, 0, &workers, err);
     return rc == MS_OK ? job_load(path, overrides, n, (int)workers, ret, err) : rc;
@@ -100,11 +112,24 @@ static void warn_of_missing(const struct cli *cli, const struct job *job)
     }
 }
 
+/* A job that was queued and cannot be what was asked for. */
+static const char *call_off(struct cli *cli, uint64_t id, const char *reason)
+{
+    Ms__Cancel cancel = MS__CANCEL__INIT;
+    ProtobufCMessage *msg = NULL;
+    cancel.job = id;
+    cancel.reason = (char *)reason;
+    int rc = client_call(cli->client, MS_MSG_CANCEL, &cancel.base, MS_MSG_OK, &msg, NULL);
+    if (rc == MS_OK) {
+        ms_wire_free(msg);
+    }
+    return rc == MS_OK ? "is cancelled" : NULL;
+}
+
 /* A scheduler of a release before plans takes the job and leaves its plan unread. */
 static int confirm_plan(struct cli *cli, uint64_t id, struct ms_err *err)
 {
     Ms__JobQuery query = MS__JOB_QUERY__INIT;
-    Ms__Cancel cancel = MS__CANCEL__INIT;
     ProtobufCMessage *msg = NULL;
     query.job = id;
     int rc = client_call(cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
@@ -119,23 +144,37 @@ static int confirm_plan(struct cli *cli, uint64_t id, struct ms_err *err)
     if (is_given) {
         return MS_OK;
     }
-    cancel.job = id;
-    cancel.reason = (char *)"its plan was left unread";
-    rc = client_call(cli->client, MS_MSG_CANCEL, &cancel.base, MS_MSG_OK, &msg, NULL);
-    if (rc == MS_OK) {
-        ms_wire_free(msg);
-    }
+    const char *ended = call_off(cli, id, "its plan was left unread");
     return ms_fail(err, MS_E_UNSUPPORTED,
                    "the scheduler is of a release that knows no plan of a job: job %llu %s; update "
                    "msschedd, or submit without --plan",
-                   (unsigned long long)id,
-                   rc == MS_OK ? "is cancelled" : "trains by a plan of its own");
+                   (unsigned long long)id, ended != NULL ? ended : "trains by a plan of its own");
 }
 
-static int submit_job(struct cli *cli, const struct job *job, const char *plan, char *key,
-                      struct ms_err *err)
+/* The job has its number: what it goes on from is lent to it. */
+static int lend(struct cli *cli, const struct submit_resume *resume, uint64_t id, int workers,
+                struct ms_err *err)
+{
+    int rc = submit_resume_lend(cli, resume, id, (uint32_t)workers, err);
+    if (rc != MS_OK) {
+        const char *ended = call_off(cli, id, "its checkpoint was not lent to it");
+        ms_err_prefix(err, "job %llu %s, for its checkpoint cannot be had", (unsigned long long)id,
+                      ended != NULL ? ended : "will fail");
+    }
+    return rc;
+}
+
+struct submission {
+    struct job job;
+    char *plan; /* owned; NULL: rank 0 chooses */
+    char key[CLI_KEY_BYTES];
+    struct submit_resume resume; /* of no job: it begins anew */
+};
+
+static int submit_job(struct cli *cli, struct submission *s, struct ms_err *err)
 {
     Ms__Submit request = MS__SUBMIT__INIT;
+    const struct job *job = &s->job;
     uint64_t id = 0;
     request.job_json.data = (uint8_t *)job_format(job, &request.job_json.len);
     if (request.job_json.data == NULL) {
@@ -145,10 +184,13 @@ static int submit_job(struct cli *cli, const struct job *job, const char *plan, 
     request.workers = (uint32_t)job->workers;
     request.priority = job->priority;
     request.recovery = job->recovery;
-    request.key = key;
-    request.plan = (char *)(plan != NULL ? plan : "");
+    request.key = s->key;
+    request.plan = (char *)(s->plan != NULL ? s->plan : "");
     int rc = submit(cli, &request, &id, err);
-    if (rc == MS_OK && plan != NULL) {
+    if (rc == MS_OK && s->resume.job != 0) {
+        rc = lend(cli, &s->resume, id, job->workers, err);
+    }
+    if (rc == MS_OK && s->plan != NULL) {
         rc = confirm_plan(cli, id, err);
     }
     if (rc == MS_OK && cli->json) {
@@ -163,32 +205,69 @@ static int submit_job(struct cli *cli, const struct job *job, const char *plan, 
     return rc;
 }
 
+/* A file, or with --resume alone that of the other job. */
+static int load(struct cli *cli, const struct cli_args *args, struct submission *s,
+                struct ms_err *err)
+{
+    const char *resume = cli_value(args, "resume");
+    int rc = resume == NULL ? cli_need_words(args, 1, 1, "JOB.yaml", err)
+                            : cli_need_words(args, 0, 1, "[JOB.yaml]", err);
+    if (rc == MS_OK && args->n_words > 0) {
+        rc = cli_load_job(args, args->words[0], &s->job, err);
+    }
+    if (rc == MS_OK && args->n_words > 0) {
+        rc = cli_paths_expand(cli, &s->job, err);
+    }
+    if (rc == MS_OK && resume != NULL && cli_value(args, "plan") != NULL) {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "--resume: a checkpoint brings its plan, and there is a --plan; leave one of "
+                     "them out");
+    }
+    return rc == MS_OK && resume == NULL ? cli_load_plan(args, &s->job, &s->plan, err) : rc;
+}
+
+/* What --resume names, and the job that goes on from it. */
+static int find_resume(struct cli *cli, const struct cli_args *args, struct submission *s,
+                       struct ms_err *err)
+{
+    const char *word = cli_value(args, "resume");
+    if (word == NULL) {
+        return MS_OK;
+    }
+    int rc = submit_resume_open(cli, word, &s->resume, err);
+    if (rc == MS_OK && args->n_words == 0) {
+        rc = submit_resume_load(&s->resume, args, &s->job, err);
+    }
+    if (rc == MS_OK && s->job.resume[0] != '\0') {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "--resume: the job has the key resume, too; leave one of them out");
+    }
+    return rc == MS_OK ? submit_resume_set(&s->resume, &s->job, &s->plan, err) : rc;
+}
+
 int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
-    struct job job;
-    char key[CLI_KEY_BYTES];
-    char *plan = NULL;
-    int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
-    if (rc == MS_OK) {
-        rc = cli_load_job(args, args->words[0], &job, err);
+    struct submission *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a job");
     }
+    int rc = load(cli, args, s, err);
     if (rc == MS_OK) {
-        rc = cli_load_plan(args, &job, &plan, err);
-    }
-    if (rc == MS_OK) {
-        rc = cli_paths_expand(cli, &job, err);
-    }
-    if (rc == MS_OK) {
-        rc = cli_submit_key(key, err);
+        rc = cli_submit_key(s->key, err);
     }
     if (rc == MS_OK) {
         rc = cli_connect(cli, args, err);
     }
     if (rc == MS_OK) {
-        warn_of_missing(cli, &job);
-        rc = submit_job(cli, &job, plan, key, err);
+        rc = find_resume(cli, args, s, err);
     }
-    free(plan);
+    if (rc == MS_OK) {
+        warn_of_missing(cli, &s->job);
+        rc = submit_job(cli, s, err);
+    }
+    submit_resume_fini(&s->resume);
+    free(s->plan);
+    free(s);
     return rc;
 }
 

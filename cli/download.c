@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -142,6 +143,15 @@ int download_open(int dir_fd, const char *name, int force, struct download *ret,
         return rc;
     }
     return begin(&d, (uint64_t)st.st_size, ret, err);
+}
+
+int download_open_memory(const char *name, struct download *ret, struct ms_err *err)
+{
+    struct download d = {.dir_fd = -1, .fd = memfd_create(name, MFD_CLOEXEC), .is_nameless = 1};
+    snprintf(d.name, sizeof(d.name), "%s", name);
+    snprintf(d.part, sizeof(d.part), "%s", name); /* what errors name */
+    return d.fd >= 0 ? begin(&d, 0, ret, err)
+                     : ms_fail_errno(err, MS_E_IO, "cannot keep %s in memory", name);
 }
 
 int download_open_done(int dir_fd, const char *name, struct download *ret, struct ms_err *err)
@@ -312,8 +322,8 @@ void download_close(struct download *d)
     }
     if (d->fd >= 0) {
         struct stat st;
-        if (!d->is_done && fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
-            st.st_uid == geteuid()) {
+        if (!d->is_done && !d->is_nameless && fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) &&
+            st.st_size == 0 && st.st_uid == geteuid()) {
             (void)unlinkat(d->dir_fd, d->part, 0);
         }
         close(d->fd);

@@ -8,17 +8,19 @@
 
 #include "proto/digest.h"
 #include "proto/err.h"
+#include "proto/limits.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DOWNLOAD_NAME_MAX = 64 };
+enum { DOWNLOAD_NAME_MAX = MS_NAME_MAX + 48 }; /* a checkpoint's */
 
 struct download {
     int dir_fd;  /* borrowed */
     int fd;      /* owned; -1: closed */
     int force;   /* what has the name already is replaced */
     int is_done; /* it has its name, and is only looked at */
+    int is_nameless;
     char name[DOWNLOAD_NAME_MAX];
     char part[DOWNLOAD_NAME_MAX + 8];
     uint64_t have;    /* bytes in the part */
@@ -32,6 +34,8 @@ struct download {
  */
 int download_open(int dir_fd, const char *name, int force, struct download *ret,
                   struct ms_err *err);
+/* One without a name, in memory: read it by its descriptor, once download_is_same. MS_E_IO. */
+int download_open_memory(const char *name, struct download *ret, struct ms_err *err);
 /* Opens what has the name already and reads it, to be compared with what the node has: nothing can
  * be added. MS_E_NOT_FOUND; MS_E_EXISTS: it is no regular file of our own, or cannot be read, so
  * that it is not compared. */

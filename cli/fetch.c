@@ -6,7 +6,9 @@
 #include "proto/tls_pin.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     WINDOW = 4,     /* reads under way: hides the way there and back */
@@ -31,6 +33,10 @@ struct fetching {
 
 const char *fetch_name(const struct fetch_wish *wish, char *buf, size_t size)
 {
+    if (wish->saved != NULL) {
+        snprintf(buf, size, "%s", wish->saved->name);
+        return buf;
+    }
     switch (wish->what) {
     case MS_FETCH_WEIGHTS:
         snprintf(buf, size, "weights.safetensors");
@@ -131,10 +137,38 @@ static int ask(struct fetching *f, uint64_t offset, int with_token, uint32_t *re
 {
     Ms__FetchRead request = MS__FETCH_READ__INIT;
     if (with_token) {
+        const struct fetch_saved *saved = f->wish->saved;
         request.token = f->ticket->token;
+        request.saved = saved != NULL ? saved->what : 0;
+        request.directory = (char *)(saved != NULL ? saved->directory : "");
+        request.prefix = (char *)(saved != NULL ? saved->prefix : "");
+        request.step = saved != NULL ? saved->step : 0;
+        request.borrower = saved != NULL ? saved->borrower : 0;
     }
     request.offset = offset;
     return client_send(f->client, MS_MSG_FETCH_READ, &request.base, ret_id, err);
+}
+
+/* It is read into memory, and from its beginning each time. */
+static int is_text(const struct fetching *f)
+{
+    return f->download->is_nameless;
+}
+
+/* How long a text is comes with its first piece. */
+static int learn_size(struct fetching *f, const Ms__FetchChunk *chunk, struct ms_err *err)
+{
+    const unsigned wanted = f->wish->saved != NULL ? f->wish->saved->what : 0;
+    if (chunk->saved != wanted) {
+        return ms_fail(err, MS_E_UNSUPPORTED,
+                       "node %s on host %.64s runs a release that hands no checkpoints out: update "
+                       "msworker there, or copy by hand from beside %.160s",
+                       f->ticket->node_id, f->ticket->host_name, f->ticket->log_path);
+    }
+    if (is_text(f) && f->size == 0) {
+        f->size = chunk->size <= MS_SAVED_LIST_MAX ? chunk->size : 0;
+    }
+    return MS_OK;
 }
 
 /* Takes the piece at the end of what we have; *ret_n its length. */
@@ -151,6 +185,11 @@ static int take(struct fetching *f, uint32_t id, size_t *ret_n, struct ms_err *e
     const Ms__FetchChunk *chunk = (const Ms__FetchChunk *)msg;
     size_t n = chunk->data.len;
     uint64_t left = chunk->size > f->download->have ? chunk->size - f->download->have : 0;
+    rc = learn_size(f, chunk, err);
+    if (rc != MS_OK) {
+        ms_wire_free(msg);
+        return rc;
+    }
     if (f->download->is_done && left > 0) { /* it has grown over there */
         rc = download_fail_exists(f->download, err);
     } else if (chunk->size != f->size) { /* else it goes on until the disk is full */
@@ -207,6 +246,12 @@ static int has_ticket(const struct fetching *f)
     return f->is_unused && ms_mono_ms() - f->asked_ms < MS_FETCH_CLAIM_MS / 2;
 }
 
+/* Of the file that comes, as far as is known before its first byte. */
+static uint64_t promised(const struct fetching *f)
+{
+    return f->wish->saved != NULL ? f->wish->saved->bytes : f->ticket->size;
+}
+
 /* One connection's worth. *ret_with_node: it came as far as the node, for only the way there is
  * tried again. */
 static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
@@ -216,15 +261,15 @@ static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
-    if (f->download->is_done && f->download->have != f->ticket->size) {
+    if (f->download->is_done && f->download->have != promised(f)) {
         rc = download_fail_exists(f->download, err);
-    } else if (f->download->have > f->ticket->size) { /* not the same file any more */
+    } else if (is_text(f) || f->download->have > promised(f)) { /* not the same file any more */
         rc = download_restart(f->download, err);
     }
     if (rc == MS_OK) {
         *ret_with_node = 1;
         f->is_unused = 0;
-        f->size = f->ticket->size;
+        f->size = promised(f);
         rc = connect_node(f, err);
     }
     if (rc == MS_OK) {
@@ -245,8 +290,9 @@ static int explain(const struct fetching *f, struct ms_err *err)
 {
     struct ms_err why = *err;
     char name[DOWNLOAD_NAME_MAX];
-    const char *path = f->ticket->log_path;
-    const char *slash = strrchr(path, '/');
+    const struct fetch_saved *saved = f->wish->saved;
+    const char *path = saved != NULL && saved->folder != NULL ? saved->folder : f->ticket->log_path;
+    const char *slash = path == f->ticket->log_path ? strrchr(path, '/') : path + strlen(path);
     int dir = slash != NULL ? (int)(slash - path) : 0;
     return ms_fail(
         err, MS_E_UNAVAILABLE, "%.180s; the file is on host %.64s: %.*s/%s%s", why.text,
@@ -304,7 +350,7 @@ static int run(struct fetching *f, struct ms_err *err)
 /* Metrics and logs of a job that ran then: they only grow. */
 static int may_have_grown(const struct fetching *f)
 {
-    return f->wish->what != MS_FETCH_WEIGHTS && f->ticket != NULL &&
+    return f->wish->saved == NULL && f->wish->what != MS_FETCH_WEIGHTS && f->ticket != NULL &&
            f->download->have < f->ticket->size;
 }
 
@@ -366,6 +412,12 @@ static int compare(struct fetching *f, struct ms_err *err)
     return rc;
 }
 
+static void name_node(const struct fetching *f, struct fetch_result *ret)
+{
+    snprintf(ret->node_id, sizeof(ret->node_id), "%s", f->ticket->node_id);
+    snprintf(ret->host_name, sizeof(ret->host_name), "%s", f->ticket->host_name);
+}
+
 int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int force,
               void (*on_progress)(void *arg, uint64_t have, uint64_t size), void *arg,
               struct fetch_result *ret, struct ms_err *err)
@@ -392,7 +444,46 @@ int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int fo
         ret->resumed = download.resumed;
         ret->was_there = download.is_done && !f.has_grown;
         snprintf(ret->sha256, sizeof(ret->sha256), "%s", f.sha256);
-        snprintf(ret->node_id, sizeof(ret->node_id), "%s", f.ticket->node_id);
+        name_node(&f, ret);
+    }
+    drop_ticket(&f);
+    download_close(&download);
+    return rc;
+}
+
+static int read_text(const struct download *download, char **ret, struct ms_err *err)
+{
+    char *text = malloc(download->have + 1);
+    if (text == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for %s", download->name);
+    }
+    if (pread(download->fd, text, download->have, 0) != (ssize_t)download->have) {
+        free(text);
+        return ms_fail_errno(err, MS_E_IO, "cannot read %s", download->name);
+    }
+    text[download->have] = '\0';
+    *ret = text;
+    return MS_OK;
+}
+
+int fetch_text(struct cli *cli, const struct fetch_wish *wish, char **ret, size_t *ret_size,
+               struct fetch_result *ret_of, struct ms_err *err)
+{
+    struct download download;
+    int rc = download_open_memory(wish->saved->name, &download, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    struct fetching f = {.cli = cli, .wish = wish, .download = &download};
+    rc = get_all(&f, err);
+    if (rc == MS_OK && !download_is_same(&download, f.sha256)) {
+        rc = ms_fail(err, MS_E_PROTOCOL, "%s came damaged from node %s: try again", download.name,
+                     f.ticket->node_id);
+    }
+    rc = rc == MS_OK ? read_text(&download, ret, err) : rc;
+    if (rc == MS_OK) {
+        *ret_size = (size_t)download.have;
+        name_node(&f, ret_of);
     }
     drop_ticket(&f);
     download_close(&download);

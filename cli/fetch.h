@@ -8,10 +8,22 @@
 #include "cli/cli.h"
 #include "cli/download.h"
 
+/* What of a job's is wanted that its node has saved: not a result, but checkpoints (saved.h). */
+struct fetch_saved {
+    unsigned what;                  /* enum ms_saved */
+    const char *directory, *prefix; /* of its checkpoints, as its file says */
+    uint64_t step;                  /* 0: the best weights, or of a list */
+    uint64_t borrower;              /* MS_SAVED_LEND: to which job */
+    uint64_t bytes;                 /* of the file, as the list has it; of a list 0 */
+    const char *name;               /* that the file gets here */
+    const char *folder;             /* where it lies there, for people */
+};
+
 struct fetch_wish {
     uint64_t job;
     uint32_t rank;
-    unsigned what; /* enum ms_fetch */
+    unsigned what;                   /* enum ms_fetch */
+    const struct fetch_saved *saved; /* NULL: that; else of the node of what, in its place */
 };
 
 struct fetch_result {
@@ -20,6 +32,7 @@ struct fetch_result {
     int was_there;    /* all of them: nothing was fetched */
     char sha256[MS_SHA256_HEX];
     char node_id[MS_NAME_MAX + 1];
+    char host_name[MS_HOST_MAX + 1];
 };
 
 /* The name that a result gets: "weights.safetensors", "metrics.jsonl", "worker_<rank>.log". */
@@ -33,5 +46,11 @@ const char *fetch_name(const struct fetch_wish *wish, char *buf, size_t size);
 int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int force,
               void (*on_progress)(void *arg, uint64_t have, uint64_t size), void *arg,
               struct fetch_result *ret, struct ms_err *err);
+
+/* Gets a small file of what a node has saved of the job, the list among others, as text (malloc'ed,
+ * *ret_size bytes without the NUL), and which node that is. MS_E_UNSUPPORTED: it runs a release
+ * that has none. */
+int fetch_text(struct cli *cli, const struct fetch_wish *wish, char **ret, size_t *ret_size,
+               struct fetch_result *ret_of, struct ms_err *err);
 
 #endif

@@ -72,6 +72,16 @@ static int check_length(const struct job *job, const char *path,
                          shown, (long long)m->epoch, (long long)job->epochs);
 }
 
+int resume_check(const struct job *job, const struct checkpoint_manifest *manifest,
+                 const char *path, struct ms_err *err)
+{
+    char *text = checkpoint_job_text(job);
+    int rc = text != NULL ? checkpoint_job_compare(manifest->job, text, path, err)
+                          : ms_fail(err, MS_E_NOMEM, "no memory to look at a checkpoint");
+    free(text);
+    return rc < 0 ? rc : check_length(job, path, manifest, err);
+}
+
 static int take(const char *path, struct checkpoint_manifest *m, struct resume_point *ret,
                 struct ms_err *err)
 {

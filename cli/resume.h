@@ -19,4 +19,10 @@ struct resume_point {
 int resume_find(const struct cli *cli, const char *place, const struct job *job,
                 struct resume_point *ret, struct ms_err *err);
 
+/* Is a checkpoint of the job's training, and within its length? MS_E_REFUSED names the first key
+ * that differs, or what it ends before. path: what it is called in errors. */
+struct checkpoint_manifest;
+int resume_check(const struct job *job, const struct checkpoint_manifest *manifest,
+                 const char *path, struct ms_err *err);
+
 #endif

@@ -1,7 +1,7 @@
 /* run_dir.h - the directory of one `msctl run`: logs and results stay, sockets and keys do not
  *
  *     scheduler.log  worker_<rank>.log  metrics.jsonl  weights.safetensors
- *     plan.txt                                                                 stay
+ *     plan.txt  job.json                                                       stay
  *     scheduler.sock  scheduler.db*  tls/{ca.crt,scheduler.p12,worker.p12}     go at the end
  *     run.lock                                                                 goes last
  *

@@ -11,6 +11,10 @@ enum { CLI_KEY_BYTES = 33 }; /* 128 random bits as hex, and NUL */
 int cli_load_job(const struct cli_args *args, const char *path, struct job *ret,
                  struct ms_err *err);
 
+/* ... and, behind these, with a key that wins over all; NULL: none. */
+int cli_load_job_with(const struct cli_args *args, const char *path, const char *last,
+                      struct job *ret, struct ms_err *err);
+
 /* The plan that --plan names, for the job; owned. Without that option *ret stays as it is. */
 int cli_load_plan(const struct cli_args *args, const struct job *job, char **ret,
                   struct ms_err *err);

@@ -159,12 +159,28 @@ static int put_in_place(int fd, char step[STEP_PATH_MAX], const char *path, int 
     return rc;
 }
 
+/* A rename would put a file in the place of /dev/null, or of the FIFO that somebody reads. */
+static int check_replaced(const char *path, struct ms_err *err)
+{
+    struct stat st;
+    return stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)
+               ? MS_OK /* of a folder the rename says so */
+               : ms_fail(err, MS_E_INVALID,
+                         "%s is a device, a pipe or a socket, and no file that could be replaced: "
+                         "name a file",
+                         path);
+}
+
 int ms_file_begin(const char *path, mode_t mode, struct ms_file_new *ret, struct ms_err *err)
 {
     struct ms_file_new file;
     if (strlen(path) > MS_PATH_MAX) {
         return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
                        MS_PATH_MAX);
+    }
+    int rc = check_replaced(path, err);
+    if (rc < 0) {
+        return rc;
     }
     ms_file_clear(path);
     file.fd = open_new(path, mode, file.step);
@@ -182,6 +198,11 @@ static int fail_writing(const struct ms_file_new *file, int exclusive, struct ms
                ? ms_fail(err, MS_E_EXISTS, "%s exists already: move it away or choose another name",
                          file->path)
                : ms_fail_errno(err, MS_E_IO, "cannot write %s", file->path);
+}
+
+int ms_file_put(const struct ms_file_new *file, const void *bytes, size_t size, struct ms_err *err)
+{
+    return write_all(file->fd, bytes, size) == 0 ? MS_OK : fail_writing(file, 0, err);
 }
 
 int ms_file_end(struct ms_file_new *file, int exclusive, struct ms_err *err)

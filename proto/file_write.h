@@ -10,7 +10,8 @@
 
 /* Writes size bytes and syncs them before path leads to them, so that path is never half written.
  * exclusive: an existing path is MS_E_EXISTS. No other file of the folder is touched, but for what
- * a call that was killed left there under a name of its own (MS_STEP_PREFIX and 16 digits). */
+ * a call that was killed left there under a name of its own (MS_STEP_PREFIX and 16 digits).
+ * MS_E_INVALID: path leads to a device, a pipe or a socket, which stays. */
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err);
 /* Likewise, for an owner and a group (-1: that of a new file) that have it before path leads there:
@@ -35,6 +36,8 @@ struct ms_file_new { /* a file in the making, for who does not have all of it at
 /* Likewise in pieces: nothing leads to the file before ms_file_end, and a kill leaves at most what
  * the next begin in that folder takes away. mode is that of open(2), less the umask. */
 int ms_file_begin(const char *path, mode_t mode, struct ms_file_new *ret, struct ms_err *err);
+/* Writes behind what is there. MS_E_IO names the path. */
+int ms_file_put(const struct ms_file_new *file, const void *bytes, size_t size, struct ms_err *err);
 /* Syncs and gives it its name. Over in any case, as after ms_file_drop. */
 int ms_file_end(struct ms_file_new *file, int exclusive, struct ms_err *err);
 void ms_file_drop(struct ms_file_new *file);

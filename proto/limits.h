@@ -229,31 +229,35 @@
 #define MS_RANK_LOG_WAITING (1U << 20)  /* ... of a rank's log: 30,000 steps */
 #define MS_LOG_WAITING      (64U << 10) /* ... of a program's log: 400 events */
 #define MS_CHECKPOINT_MAX   (1U << 20)  /* a manifest: a plan in JSON, and what decides a job */
+#define MS_SAVED_LIST_MAX   (1U << 20)  /* what a node says of them: 250 bytes each */
 #define MS_CHECKPOINT_FILES 100000      /* names in a folder that is looked through for them */
 #define MS_JOB_FILE_MAX     (1U << 20)
 /* Levels and values of a YAML or JSON document, a job's or a network's: a layer in another one is
  * three levels down, and a canonical text of MS_NETWORK_MAX has some 8,000 values. */
-#define MS_DOCUMENT_DEPTH_MAX 48
-#define MS_DOCUMENT_NODES_MAX 16384
-#define MS_BATCH_MAX          65536
-#define MS_ACCUMULATE_MAX     1024         /* batches of a step: 67 million samples a worker */
-#define MS_TEAM_STACK_MIN     (256U << 10) /* of an OpenMP thread: AVX-512 kernels need 48 KiB */
-#define MS_THREADS_MAX        MS_CPUS_MAX  /* of a rank: a service may have 4096 tasks */
-#define MS_EPOCHS_MAX         1000000
-#define MS_CLASSES_MAX        100000
-#define MS_LAYERS_MAX         10000       /* of a network, repeated ones each time */
-#define MS_NETWORK_MAX        (64U << 10) /* its canonical text: resnet50's has 7 KiB */
-#define MS_ONNX_SKIM_MAX      (32U << 20) /* of a model beside its weights: names, nodes, traces */
-#define MS_ONNX_TENSORS_MAX   100000      /* its initializers */
-#define MS_ONNX_NODES_MAX     20000       /* an exporter makes some ten of a layer */
-#define MS_TRANSFORMS_MAX     16
-#define MS_MILESTONES_MAX     64 /* of a schedule: the field uses two to five */
-#define MS_GROUPS_MAX         64 /* of parameters: a rate for each block of a deep network */
-#define MS_GROUP_PATTERNS_MAX 16 /* of one group; each as long as a parameter's name */
-#define MS_PATTERN_MAX        63
-#define MS_IMAGE_SIDE_MAX     4096
-#define MS_IMAGE_CHANNEL_MAX  16        /* where transforms compute */
-#define MS_FEATURES_MAX       (1 << 26) /* values of one record of a user's files */
-#define MS_DATA_ROWS_MAX      400000000 /* of them; the permutation of an epoch takes 8 bytes each */
+#define MS_DOCUMENT_DEPTH_MAX  48
+#define MS_DOCUMENT_NODES_MAX  16384
+#define MS_BATCH_MAX           65536
+#define MS_ACCUMULATE_MAX      1024         /* batches of a step: 67 million samples a worker */
+#define MS_TEAM_STACK_MIN      (256U << 10) /* of an OpenMP thread: AVX-512 kernels need 48 KiB */
+#define MS_THREADS_MAX         MS_CPUS_MAX  /* of a rank: a service may have 4096 tasks */
+#define MS_EPOCHS_MAX          1000000
+#define MS_CLASSES_MAX         100000
+#define MS_LAYERS_MAX          10000       /* of a network, repeated ones each time */
+#define MS_NETWORK_MAX         (64U << 10) /* its canonical text: resnet50's has 7 KiB */
+#define MS_ONNX_SKIM_MAX       (32U << 20) /* of a model beside its weights: names, nodes, traces */
+#define MS_ONNX_TENSORS_MAX    100000      /* its initializers */
+#define MS_ONNX_NODES_MAX      20000       /* an exporter makes some ten of a layer */
+#define MS_TRANSFORMS_MAX      16
+#define MS_CLASS_WEIGHTS_MAX   1024 /* ImageNet has 1,000 classes; 8 KiB of a job */
+#define MS_MILESTONES_MAX      64   /* of a schedule: the field uses two to five */
+#define MS_GROUPS_MAX          64   /* of parameters: a rate for each block of a deep network */
+#define MS_GROUP_PATTERNS_MAX  16   /* of one group; each as long as a parameter's name */
+#define MS_PATTERN_MAX         63
+#define MS_WEIGHT_PATTERNS_MAX 32 /* of initial weights: excluded, and as many renamed */
+#define MS_IMAGE_SIDE_MAX      4096
+#define MS_IMAGE_CHANNEL_MAX   16        /* where transforms compute */
+#define MS_TOKENS_MAX          65536     /* of a window of text */
+#define MS_FEATURES_MAX        (1 << 26) /* values of one record of a user's files */
+#define MS_DATA_ROWS_MAX       400000000 /* of them; the permutation of an epoch takes 8 bytes each */
 
 #endif

@@ -43,4 +43,8 @@
 #define MS_REASON_ALL_MADE "all steps are made"
 #define MS_REASON_UNSAVED  MS_REASON_ALL_MADE ", and "
 
+/* Begins the sentence of a rank's last word that says why its job made fewer steps than it might.
+ */
+#define MS_TEXT_ENDED_EARLY "it ended early"
+
 #endif

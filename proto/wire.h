@@ -65,6 +65,13 @@ enum ms_msg {
 
 /* Fetch.what: a result of a job. Never renumber. */
 enum ms_fetch { MS_FETCH_WEIGHTS = 1, MS_FETCH_METRICS = 2, MS_FETCH_LOG = 3 };
+/* FetchRead.saved: of what the job has saved on that node. Never renumber. */
+enum ms_saved {
+    MS_SAVED_LIST = 1,     /* which there are (libworker/train/saved_list.h) */
+    MS_SAVED_DATA = 2,     /* a checkpoint's data, or the best weights */
+    MS_SAVED_MANIFEST = 3, /* a checkpoint's manifest */
+    MS_SAVED_LEND = 4,     /* likewise, and another job may go on from what lies there */
+};
 
 /* Assign.plan_from: where the plan of a rank comes from. Never renumber. */
 enum ms_plan_from {

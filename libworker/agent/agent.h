@@ -56,6 +56,7 @@ struct agent_order {
 enum {                            /* bits: what an Assign that was taken is */
        AGENT_SUPERSEDES = 1 << 0, /* the end of the rank in hand */
        AGENT_RECOVERS = 1 << 1,   /* of a job that outlives its scheduler */
+       AGENT_ANEW = 1 << 2,       /* nothing of the rank in hand is left for it */
 };
 
 struct agent_config {           /* strings are copied */

@@ -42,7 +42,9 @@ struct ask { /* a grant between the agent's thread and ours */
 
 struct grant {
     struct grant *next;
-    struct fetch_file file;
+    struct fetch_want want;               /* what was granted */
+    struct fetch_file file;               /* what is read: that, or what is saved */
+    unsigned saved;                       /* enum ms_saved; 0: what was granted */
     uint8_t token[MS_TOKEN_LEN];          /* nulls once claimed */
     char principal[MS_PRINCIPAL_MAX + 1]; /* who may claim it; "": whoever has the token */
     char asker[MS_PRINCIPAL_MAX + 1];     /* of whose share it is */
@@ -233,6 +235,7 @@ static int make_grant(struct fetch_serve *serve, const struct ask *ask, struct g
         free(grant);
         return rc;
     }
+    grant->want = ask->want;
     snprintf(grant->principal, sizeof(grant->principal), "%s", ask->principal);
     snprintf(grant->asker, sizeof(grant->asker), "%s", ask->asker);
     grant->deadline_ms = ms_mono_ms() + MS_FETCH_CLAIM_MS;
@@ -295,6 +298,29 @@ static struct grant *find_grant(struct fetch_serve *serve, const struct ms_peer 
     return is_his ? found : NULL;
 }
 
+/* In place of what was granted. */
+static int take_saved(const struct fetch_serve *serve, struct grant *grant,
+                      const Ms__FetchRead *request, struct ms_err *err)
+{
+    const struct fetch_saved saved = {.what = request->saved,
+                                      .directory = request->directory,
+                                      .prefix = request->prefix,
+                                      .step = request->step,
+                                      .borrower = request->borrower};
+    struct fetch_file file;
+    if (serve->cfg.open_saved == NULL) {
+        return ms_fail(err, MS_E_UNSUPPORTED, "this node hands out no checkpoints");
+    }
+    int fd = serve->cfg.open_saved(serve->cfg.arg, &grant->want, &saved, err);
+    int rc = fd < 0 ? fd : fetch_file_init(&file, fd, err);
+    if (rc == MS_OK) {
+        fetch_file_fini(&grant->file);
+        grant->file = file;
+        grant->saved = request->saved;
+    }
+    return rc;
+}
+
 static int claim(struct visit *visit, const Ms__FetchRead *request, struct ms_err *err)
 {
     const struct ms_peer *peer = ms_conn_peer(visit->conn);
@@ -310,7 +336,7 @@ static int claim(struct visit *visit, const Ms__FetchRead *request, struct ms_er
     OPENSSL_cleanse(grant->token, sizeof(grant->token));
     grant->visit = visit;
     visit->grant = grant;
-    return MS_OK;
+    return request->saved == 0 ? MS_OK : take_saved(visit->serve, grant, request, err);
 }
 
 static int give_piece(struct visit *visit, uint32_t id, const Ms__FetchRead *request,
@@ -327,6 +353,7 @@ static int give_piece(struct visit *visit, uint32_t id, const Ms__FetchRead *req
     chunk.data.data = visit->serve->piece;
     chunk.data.len = n;
     chunk.size = file->size;
+    chunk.saved = visit->grant->saved;
     if (request->offset + n == file->size) {
         chunk.sha256 = file->sha256;
     }

@@ -6,8 +6,10 @@
  *                              <- TLS, Hello, FetchRead{token} ---------------
  *                              -- FetchChunk ... FetchChunk{sha256} --------->
  *
- * A token opens one file for one connection, once, within MS_FETCH_CLAIM_MS. There is no listener
- * while nobody is expected. The thread is its own, so that a slow disk delays no heartbeat. */
+ * A token opens one file for one connection, once, within MS_FETCH_CLAIM_MS: the one that was
+ * granted, or, where the claim says so, something that the same job has saved on this node, which
+ * is for whoever may have the rest. There is no listener while nobody is expected. The thread is
+ * its own, so that a slow disk delays no heartbeat. */
 #ifndef FETCH_SERVE_H
 #define FETCH_SERVE_H
 
@@ -26,6 +28,13 @@ struct fetch_want {
     unsigned what; /* enum ms_fetch */
 };
 
+/* What of that job's is read in its place, by who has the token. Borrowed for the call. */
+struct fetch_saved {
+    unsigned what; /* enum ms_saved */
+    const char *directory, *prefix;
+    uint64_t step, borrower;
+};
+
 struct fetch_serve_config { /* strings are borrowed for the life of the object */
     const char *bind_ip;    /* where clients find this node, as its data plane */
     int port_min, port_max; /* 0, 0: any */
@@ -35,6 +44,9 @@ struct fetch_serve_config { /* strings are borrowed for the life of the object *
     const char *software;
     /* The file's descriptor, or a negative ms_code. This room's thread. */
     int (*open_file)(void *arg, const struct fetch_want *want, struct ms_err *err);
+    /* Likewise; want is what was granted. NULL: this node has nothing of that kind. */
+    int (*open_saved)(void *arg, const struct fetch_want *want, const struct fetch_saved *saved,
+                      struct ms_err *err);
     /* Sends the answer to the scheduler. This room's thread. */
     void (*answer)(void *arg, const Ms__FetchReady *ready);
     void *arg;

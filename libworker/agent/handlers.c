@@ -192,7 +192,7 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
     int rc = agent_give(agent, &order); /* which owns assign from here on, unless it declines */
     if (rc >= 0) {
         agent->ended_by[0] = '\0';
-        const int goes_on = is_same && !(rc & AGENT_SUPERSEDES);
+        const int goes_on = is_same && !(rc & (AGENT_SUPERSEDES | AGENT_ANEW));
         hand_settle(&agent->hand, (rc & AGENT_RECOVERS) != 0, goes_on ? before.step : 0);
         line_beat(agent); /* the last one may be long ago, and people look now */
     }

@@ -224,6 +224,15 @@ START_TEST(one_that_cannot_be_written_is_a_failure_behind_which_it_goes_on)
 }
 END_TEST
 
+START_TEST(a_pipe_in_its_place_stays_one)
+{
+    make_folder("etc/tls-worker", ca);
+    ck_assert_int_eq(mkfifo(in("etc/tls-worker/crl.pem"), 0600), 0);
+    ck_ms_fails(install(err), MS_E_INVALID, "1 of 2 places of this host did not get the list");
+    ck_assert(said("crl.pem is a device, a pipe or a socket"));
+}
+END_TEST
+
 START_TEST(what_cannot_be_looked_at_is_said)
 {
     ck_assert_int_eq(mkfifo(in("etc/msschedd.conf"), 0600), 0);
@@ -238,7 +247,7 @@ START_TEST(json_says_what_became_of_each)
 {
     make_foreign("etc/tls-old");
     make_folder("etc/tls-worker", ca);
-    ck_assert_int_eq(mkfifo(in("etc/tls-worker/crl.pem"), 0600), 0); /* replaced */
+    set("etc/tls-worker/crl.pem", "an older one\n"); /* replaced */
     cli.json = 1;
     ck_ms_ok(install(err));
     ck_assert(said("\"state\":\"of another CA\"") && said("\"state\":\"written\""));
@@ -262,6 +271,7 @@ int main(void)
     tcase_add_test(tc, a_folder_of_another_ca_stops_nothing);
     tcase_add_test(tc, nothing_but_other_cas_is_a_failure);
     tcase_add_test(tc, one_that_cannot_be_written_is_a_failure_behind_which_it_goes_on);
+    tcase_add_test(tc, a_pipe_in_its_place_stays_one);
     tcase_add_test(tc, what_cannot_be_looked_at_is_said);
     tcase_add_test(tc, json_says_what_became_of_each);
     suite_add_tcase(suite, tc);

@@ -39,6 +39,8 @@ static struct {
     int damage;          /* pieces that are flipped, counted down */
     int overrun, moved;  /* more bytes than the file has; at another offset */
     int endless;         /* chunks whose file grows with each of them */
+    unsigned saved;      /* what chunks say they are of */
+    unsigned asked;      /* ... and the last claim asked for */
     int grows;           /* tickets whose file grows with each of them */
     /* what was seen */
     int asks, tickets, visits, pieces;
@@ -101,6 +103,7 @@ static void send_piece(struct ms_conn *conn, uint32_t id, uint64_t offset)
     chunk.size = w.grows ? FILE_BYTES + (uint64_t)(w.tickets - 1) * PIECE : chunk.size;
     chunk.data.data = bytes;
     chunk.data.len = n;
+    chunk.saved = w.saved;
     chunk.sha256 = offset + n == FILE_BYTES ? w.sha256 : (char *)"";
     ck_ms_ok(ms_conn_send(conn, MS_MSG_FETCH_CHUNK, id, &chunk.base, err));
 }
@@ -127,6 +130,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
         if (read->token.len > 0) {
             w.visits++;
             w.first_offset = read->offset;
+            w.asked = read->saved;
         }
         if (read->token.len > 0 && w.refuse_tokens > 0) {
             w.refuse_tokens--;
@@ -219,7 +223,7 @@ static void end(void)
 
 static int fetch(struct fetch_result *ret, struct ms_err *err)
 {
-    static const struct fetch_wish wish = {7, 0, MS_FETCH_WEIGHTS};
+    static const struct fetch_wish wish = {7, 0, MS_FETCH_WEIGHTS, NULL};
     memset(ret, 0, sizeof(*ret));
     return fetch_one(&w.cli, &wish, w.dir_fd, 0, NULL, NULL, ret, err);
 }
@@ -364,7 +368,7 @@ END_TEST
 
 static int fetch_log(struct fetch_result *got, struct ms_err *err)
 {
-    const struct fetch_wish wish = {7, 0, MS_FETCH_LOG};
+    const struct fetch_wish wish = {7, 0, MS_FETCH_LOG, NULL};
     memset(got, 0, sizeof(*got));
     return fetch_one(&w.cli, &wish, w.dir_fd, 0, NULL, NULL, got, err);
 }
@@ -685,6 +689,65 @@ START_TEST(node_that_does_not_come_back_is_given_up)
 }
 END_TEST
 
+static int fetch_saved(struct fetch_result *got, struct ms_err *err)
+{
+    const struct fetch_saved saved = {.what = MS_SAVED_DATA,
+                                      .directory = "checkpoints",
+                                      .prefix = "lin",
+                                      .step = 13,
+                                      .bytes = FILE_BYTES,
+                                      .name = "lin-13.safetensors",
+                                      .folder = "/jobs/7/checkpoints"};
+    const struct fetch_wish wish = {7, 0, MS_FETCH_LOG, &saved};
+    memset(got, 0, sizeof(*got));
+    return fetch_one(&w.cli, &wish, w.dir_fd, 0, NULL, NULL, got, err);
+}
+
+START_TEST(checkpoint_comes_by_the_ticket_of_a_log_and_goes_on_where_it_tore)
+{
+    struct fetch_result got;
+    w.saved = MS_SAVED_DATA;
+    w.tear_after = 20;
+    w.tears_left = 1;
+
+    ck_ms_ok(fetch_saved(&got, err));
+
+    ck_assert_uint_eq(got.bytes, FILE_BYTES);
+    ck_assert_uint_eq(w.asked, MS_SAVED_DATA);
+    ck_assert_int_eq(w.tickets, 2);
+    ck_assert_uint_gt(w.first_offset, 0);
+    ck_assert_int_eq(faccessat(w.dir_fd, "lin-13.safetensors", R_OK, 0), 0);
+}
+END_TEST
+
+START_TEST(node_that_knows_no_checkpoints_is_told_from_one_that_has_none)
+{
+    struct fetch_result got;
+    struct ms_err err = {0, ""};
+
+    ck_assert_int_eq(fetch_saved(&got, &err), MS_E_UNSUPPORTED);
+
+    ck_assert_msg(
+        strstr(err.text, "node n1 on host h1 runs a release that hands no checkpoints out") != NULL,
+        "%s", err.text);
+    ck_assert_int_ne(faccessat(w.dir_fd, "lin-13.safetensors", R_OK, 0), 0);
+}
+END_TEST
+
+START_TEST(node_that_tears_for_ever_is_named_with_the_folder_of_its_checkpoints)
+{
+    struct fetch_result got;
+    struct ms_err err = {0, ""};
+    w.saved = MS_SAVED_DATA;
+    w.tears_left = 1000;
+
+    ck_assert_int_eq(fetch_saved(&got, &err), MS_E_UNAVAILABLE);
+
+    ck_assert_msg(strstr(err.text, "h1: /jobs/7/checkpoints/lin-13.safetensors") != NULL, "%s",
+                  err.text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_fetch");
@@ -713,6 +776,9 @@ int main(void)
     tcase_add_test(tc, node_with_another_certificate_than_the_tickets_is_not_read_from);
     tcase_add_test(tc, node_without_a_certificate_has_no_place_in_a_cluster_with_tls);
     tcase_add_test(tc, refusal_of_the_scheduler_is_not_tried_again);
+    tcase_add_test(tc, checkpoint_comes_by_the_ticket_of_a_log_and_goes_on_where_it_tore);
+    tcase_add_test(tc, node_that_knows_no_checkpoints_is_told_from_one_that_has_none);
+    tcase_add_test(tc, node_that_tears_for_ever_is_named_with_the_folder_of_its_checkpoints);
     tcase_add_loop_test(tc, node_that_comes_back_in_a_moment_is_asked_for_again, 0, 2);
     tcase_add_test(tc, node_that_does_not_come_back_is_given_up);
     suite_add_tcase(suite, tc);

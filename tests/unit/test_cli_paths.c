@@ -84,6 +84,65 @@ START_TEST(every_input_path_is_expanded)
 }
 END_TEST
 
+START_TEST(a_vocabulary_is_expanded)
+{
+    set("/plain");
+    snprintf(job.dataset.vocabulary, sizeof(job.dataset.vocabulary), "${HERE}/words.txt");
+
+    ck_ms_ok(cli_paths_expand(&cli, &job, err));
+
+    ck_assert_str_eq(job.dataset.vocabulary, "/data/words.txt");
+    ck_assert_ptr_nonnull(strstr(words(), "dataset.vocabulary: ${HERE}/words.txt is "));
+}
+END_TEST
+
+static void give(struct data_spec *spec, const char *arguments)
+{
+    spec->kind = DATA_PROGRAM;
+    snprintf(spec->arguments, sizeof(spec->arguments), "%s", arguments);
+}
+
+START_TEST(arguments_are_expanded)
+{
+    job.has_evaluate = 1;
+    give(&job.dataset, "--root\n${HERE}/x\n--level=${LEVEL}\n${NOT_HERE}");
+    give(&job.evaluate_dataset, "${LEVEL}");
+    setenv("LEVEL", "3", 1);
+
+    ck_ms_ok(cli_paths_expand(&cli, &job, err));
+
+    ck_assert_str_eq(job.dataset.arguments, "--root\n/data/x\n--level=3\n${NOT_HERE}");
+    ck_assert_str_eq(job.evaluate_dataset.arguments, "3"); /* it need not be a path */
+    ck_assert_ptr_nonnull(strstr(words(), "dataset.arguments: ${HERE}/x is /data/x, from your"));
+    ck_assert_ptr_nonnull(strstr(words(), "dataset.arguments: ${NOT_HERE} is not set here"));
+    ck_assert_ptr_null(strstr(words(), "--root"));
+}
+END_TEST
+
+START_TEST(an_argument_stays_one)
+{
+    setenv("LEVEL", "3\n--other", 1);
+    give(&job.dataset, "--level=${LEVEL}");
+
+    ck_ms_fails(cli_paths_expand(&cli, &job, err), MS_E_INVALID,
+                "dataset.arguments: --level=${LEVEL} has a line break when expanded");
+}
+END_TEST
+
+START_TEST(too_long_arguments_are_refused)
+{
+    char value[DATA_ARGUMENTS_MAX];
+    memset(value, 'x', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    setenv("LEVEL", value, 1);
+    give(&job.dataset, "${LEVEL}");
+    ck_ms_ok(cli_paths_expand(&cli, &job, err));
+    give(&job.dataset, "ab\n${LEVEL}");
+
+    ck_ms_fails(cli_paths_expand(&cli, &job, err), MS_E_INVALID, "longer than 1023 bytes");
+}
+END_TEST
+
 START_TEST(relative_value_counts_from_here)
 {
     char here[1024];
@@ -119,6 +178,10 @@ int main(void)
     tcase_add_test(tc, what_is_set_here_is_expanded_and_said);
     tcase_add_test(tc, what_is_not_set_is_left_to_the_nodes);
     tcase_add_test(tc, every_input_path_is_expanded);
+    tcase_add_test(tc, a_vocabulary_is_expanded);
+    tcase_add_test(tc, arguments_are_expanded);
+    tcase_add_test(tc, an_argument_stays_one);
+    tcase_add_test(tc, too_long_arguments_are_refused);
     tcase_add_test(tc, relative_value_counts_from_here);
     tcase_add_test(tc, too_long_a_value_is_refused);
     suite_add_tcase(suite, tc);

@@ -15,7 +15,7 @@
 enum { FILE_BYTES = 200000 }; /* four pieces */
 
 static struct {
-    char path[256];
+    char path[256], saved[256];
     uint8_t bytes[FILE_BYTES];
     char sha256[MS_SHA256_HEX];
     SSL_CTX *tls;
@@ -49,6 +49,21 @@ static int open_file(void *arg, const struct fetch_want *want, struct ms_err *er
                           : ms_fail(err, MS_E_NOT_FOUND, "there is no such file");
 }
 
+/* Of the granted job, in the folder and by the prefix that the client says. */
+static int open_saved(void *arg, const struct fetch_want *want, const struct fetch_saved *saved,
+                      struct ms_err *err)
+{
+    (void)arg;
+    ck_assert_uint_eq(want->job, 7);
+    ck_assert_str_eq(want->job_tag, "tag of 7");
+    if (saved->what != MS_SAVED_DATA || saved->step != 13) {
+        return ms_fail(err, MS_E_NOT_FOUND, "no such checkpoint");
+    }
+    ck_assert_str_eq(saved->directory, "checkpoints");
+    ck_assert_str_eq(saved->prefix, "linear");
+    return fetch_open(node.saved, err);
+}
+
 static void on_answer(void *arg, const Ms__FetchReady *ready)
 {
     (void)arg;
@@ -78,6 +93,7 @@ static void ask_as(uint64_t job, const char *principal, const char *asker, int i
 {
     Ms__FetchGrant grant = MS__FETCH_GRANT__INIT;
     grant.job = job;
+    grant.job_tag = (char *)"tag of 7";
     grant.what = MS_FETCH_WEIGHTS;
     grant.principal = (char *)principal;
     grant.asker = (char *)asker;
@@ -123,6 +139,7 @@ static void start(struct world *w, int with_tls)
     cfg.get_tls = get_tls;
     cfg.software = "msworker test";
     cfg.open_file = open_file;
+    cfg.open_saved = open_saved;
     cfg.answer = on_answer;
     ck_ms_ok(fetch_serve_create(&cfg, &node.serve, err));
 }
@@ -146,12 +163,21 @@ static struct {
     char reason[MS_ERR_TEXT_MAX];
 } got;
 
+static struct {
+    unsigned what; /* enum ms_saved; 0: what was granted */
+    uint64_t step;
+} wanted;
+
 static void read_on(struct ms_conn *conn, int first)
 {
     Ms__FetchRead request = MS__FETCH_READ__INIT;
     if (first) {
         request.token.data = node.token;
         request.token.len = MS_TOKEN_LEN;
+        request.saved = wanted.what;
+        request.step = wanted.step;
+        request.directory = (char *)"checkpoints";
+        request.prefix = (char *)"linear";
     }
     request.offset = got.have;
     ck_ms_ok(ms_conn_send(conn, MS_MSG_FETCH_READ, 1, &request.base, err));
@@ -177,6 +203,7 @@ static void client_frame(struct ms_conn *conn, const struct ms_wire_header *head
         const Ms__FetchChunk *chunk = (const Ms__FetchChunk *)msg;
         ck_assert_int_eq(head->type, MS_MSG_FETCH_CHUNK);
         ck_assert_uint_eq(chunk->offset, got.have);
+        ck_assert_uint_eq(chunk->saved, wanted.what);
         for (size_t i = 0; i < chunk->data.len; i++) {
             got.bytes[got.have + i] = chunk->data.data[i];
         }
@@ -561,6 +588,59 @@ START_TEST(only_regular_files_are_opened)
 }
 END_TEST
 
+static void put_saved(const struct world *w)
+{
+    snprintf(node.saved, sizeof(node.saved), "%s/linear-13.safetensors", w->dir);
+    FILE *file = fopen(node.saved, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("a checkpoint", file);
+    fclose(file);
+}
+
+START_TEST(whoever_may_have_a_result_reads_what_the_job_has_saved_with_its_token)
+{
+    struct world w;
+    start(&w, 1);
+    put_saved(&w);
+    wanted.what = MS_SAVED_DATA;
+    wanted.step = 13;
+
+    ask(7, "user:alice");
+    read_as(&w, "alice", 0);
+
+    ck_assert_msg(got.whole, "%s", got.reason);
+    ck_assert_uint_eq(got.size, 12);
+    ck_assert_mem_eq(got.bytes, "a checkpoint", 12);
+    read_as(&w, "alice", 0); /* it was for one connection */
+    ck_assert(!got.whole);
+    wanted.what = 0;
+    stop(&w);
+}
+END_TEST
+
+START_TEST(what_is_saved_is_for_nobody_else)
+{
+    struct world w;
+    start(&w, 1);
+    put_saved(&w);
+    wanted.what = MS_SAVED_DATA;
+    wanted.step = 13;
+
+    ask(7, "user:alice");
+    read_as(&w, "bob", 0);
+    ck_assert(!got.whole);
+    ck_assert_int_eq(got.code, MS_E_REFUSED);
+
+    wanted.step = 14;
+    ask(7, "user:alice");
+    read_as(&w, "alice", 0);
+    ck_assert_int_eq(got.code, MS_E_NOT_FOUND);
+    ck_contains(got.reason, "no such checkpoint");
+    wanted.what = 0;
+    stop(&w);
+}
+END_TEST
+
 START_TEST(file_that_becomes_shorter_is_an_error)
 {
     struct world w;
@@ -602,6 +682,8 @@ int main(void)
     tcase_add_test(t, one_principal_has_a_share_whether_he_claims_or_not);
     tcase_add_test(t, strangers_who_hold_every_place_keep_nobody_out);
     tcase_add_test(t, only_regular_files_are_opened);
+    tcase_add_test(t, whoever_may_have_a_result_reads_what_the_job_has_saved_with_its_token);
+    tcase_add_test(t, what_is_saved_is_for_nobody_else);
     tcase_add_test(t, file_that_becomes_shorter_is_an_error);
     suite_add_tcase(suite, t);
     return test_run(suite);

@@ -229,6 +229,24 @@ START_TEST(what_is_no_file_is_not_appended_to)
 }
 END_TEST
 
+START_TEST(what_is_no_file_is_not_replaced)
+{
+    struct stat st;
+    struct ms_file_new file;
+    ck_assert_int_eq(mkfifo(in("fifo"), 0600), 0);
+    char *link_path = strdup(in("link"));
+    ck_assert_int_eq(symlink("/dev/null", link_path), 0);
+    ck_ms_fails(ms_file_begin(in("fifo"), 0600, &file, err), MS_E_INVALID,
+                "fifo is a device, a pipe or a socket");
+    ck_ms_fails(ms_file_save(link_path, "text", 4, err), MS_E_INVALID, "name a file");
+    ck_assert_int_eq(stat(in("fifo"), &st), 0);
+    ck_assert(S_ISFIFO(st.st_mode));
+    ck_assert_int_eq(stat(link_path, &st), 0);
+    ck_assert(S_ISCHR(st.st_mode));
+    free(link_path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file_write");
@@ -243,6 +261,7 @@ int main(void)
     tcase_add_test(tcase, a_file_in_pieces_is_there_at_its_end_or_not_at_all);
     tcase_add_test(tcase, owner_group_and_mode_are_there_with_the_name);
     tcase_add_test(tcase, what_is_no_file_is_not_appended_to);
+    tcase_add_test(tcase, what_is_no_file_is_not_replaced);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }

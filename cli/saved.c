@@ -1,0 +1,363 @@
+/* saved.c - what a job has saved on the nodes that it has or had: checkpoints, the best weights */
+#include "cli/saved.h"
+
+#include "cli/format.h"
+#include "cli/table.h"
+#include "proto/grow.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cli_saved_free(struct cli_saved *saved)
+{
+    free(saved->nodes);
+    free(saved->ones);
+    memset(saved, 0, sizeof(*saved));
+}
+
+/* ---- asking ---- */
+
+static void copy_key(const json_t *section, const char *key, char *ret, size_t size)
+{
+    const char *text = json_string_value(json_object_get(section, key));
+    snprintf(ret, size, "%s", text != NULL && strlen(text) < size ? text : "");
+}
+
+static void read_job(const Ms__JobInfo *job, struct cli_saved *ret)
+{
+    json_t *spec = json_loadb((const char *)job->job_json.data, job->job_json.len, 0, NULL);
+    const json_t *section = json_object_get(spec, "checkpoint");
+    ret->job = job->id;
+    copy_key(section, "directory", ret->directory, sizeof(ret->directory));
+    copy_key(section, "prefix", ret->prefix, sizeof(ret->prefix));
+    json_decref(spec);
+}
+
+/* Copies of one checkpoint have the same data; each is had from the first rank that has it. */
+static int is_known(const struct cli_saved *saved, const struct saved_entry *entry)
+{
+    for (size_t i = 0; i < saved->n; i++) {
+        if (saved->ones[i].entry.step == entry->step &&
+            strcmp(saved->ones[i].entry.sum, entry->sum) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int add_entries(struct cli_saved *saved, size_t *room, const struct saved_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (is_known(saved, &list->entries[i])) {
+            continue;
+        }
+        struct cli_saved_one *grown = ms_grow(saved->ones, saved->n, 1, sizeof(*grown), room);
+        if (grown == NULL) {
+            return MS_E_NOMEM;
+        }
+        saved->ones = grown;
+        saved->ones[saved->n++] =
+            (struct cli_saved_one){.entry = list->entries[i], .node = saved->n_nodes - 1};
+    }
+    return MS_OK;
+}
+
+struct asking {
+    struct cli *cli;
+    struct cli_saved *saved;
+    size_t nodes_room, ones_room;
+    unsigned n_answers;
+    struct ms_err first; /* of a node that gave none */
+};
+
+static int take(struct asking *a, uint32_t rank, const struct fetch_result *of,
+                const struct saved_list *list, struct ms_err *err)
+{
+    struct cli_saved *saved = a->saved;
+    struct cli_saved_node *grown =
+        ms_grow(saved->nodes, saved->n_nodes, 1, sizeof(*grown), &a->nodes_room);
+    if (grown == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the checkpoints of a job");
+    }
+    saved->nodes = grown;
+    struct cli_saved_node *node = &saved->nodes[saved->n_nodes++];
+    memset(node, 0, sizeof(*node));
+    node->rank = rank;
+    snprintf(node->node_id, sizeof(node->node_id), "%s", of->node_id);
+    snprintf(node->host_name, sizeof(node->host_name), "%s", of->host_name);
+    snprintf(node->folder, sizeof(node->folder), "%s", list->folder);
+    saved->n_damaged += list->n_damaged;
+    if (saved->best.step == 0 && list->best.step > 0) {
+        saved->best = list->best;
+        saved->best_node = saved->n_nodes - 1;
+    }
+    return add_entries(saved, &a->ones_room, list) == MS_OK
+               ? MS_OK
+               : ms_fail(err, MS_E_NOMEM, "no memory for the checkpoints of a job");
+}
+
+static int ask_rank(struct asking *a, uint32_t rank, struct ms_err *err)
+{
+    const struct fetch_saved wanted = {.what = MS_SAVED_LIST,
+                                       .directory = a->saved->directory,
+                                       .prefix = a->saved->prefix,
+                                       .name = "the list of checkpoints"};
+    const struct fetch_wish wish = {a->saved->job, rank, MS_FETCH_LOG, &wanted};
+    struct fetch_result of;
+    struct saved_list list;
+    char *text = NULL;
+    size_t size = 0;
+    memset(&of, 0, sizeof(of));
+    int rc = fetch_text(a->cli, &wish, &text, &size, &of, err);
+    rc = rc == MS_OK ? saved_list_parse(text, size, of.node_id, &list, err) : rc;
+    free(text);
+    if (rc == MS_OK) {
+        a->n_answers++;
+        rc = take(a, rank, &of, &list, err);
+        saved_list_fini(&list);
+    }
+    return rc;
+}
+
+/* A node that had several ranks has one folder of the job. */
+static int was_asked(const Ms__JobInfo *job, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (strcmp(job->ranks[i]->node_id, job->ranks[at]->node_id) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const struct cli_saved_one *x = a;
+    const struct cli_saved_one *y = b;
+    return x->entry.step != y->entry.step ? (x->entry.step < y->entry.step ? 1 : -1)
+                                          : (x->node > y->node) - (x->node < y->node);
+}
+
+static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
+{
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        struct ms_err why = {0, ""};
+        int rc = was_asked(job, i) ? MS_OK : ask_rank(a, job->ranks[i]->rank, &why);
+        if (rc == MS_OK) {
+            continue;
+        }
+        if (rc == MS_E_REFUSED || rc == MS_E_NOMEM ||
+            client_get_state(a->cli->client) != CLIENT_OPEN) {
+            *err = why; /* which no other node changes */
+            return rc;
+        }
+        if (a->first.code != 0) {
+            cli_say(a->cli, "%s", why.text);
+        } else {
+            a->first = why;
+        }
+    }
+    return MS_OK;
+}
+
+int cli_saved_find(struct cli *cli, const Ms__JobInfo *job, struct cli_saved *ret,
+                   struct ms_err *err)
+{
+    struct cli_saved saved;
+    struct asking a = {.cli = cli, .saved = &saved};
+    memset(&saved, 0, sizeof(saved));
+    read_job(job, &saved);
+    int rc = ask_all(&a, job, err);
+    if (rc == MS_OK && a.n_answers == 0 && a.first.code != 0) {
+        *err = a.first;
+        rc = a.first.code;
+    }
+    if (rc != MS_OK) {
+        cli_saved_free(&saved);
+        return rc;
+    }
+    if (a.first.code != 0) {
+        cli_say(cli, "%s", a.first.text);
+    }
+    if (saved.n > 0) {
+        qsort(saved.ones, saved.n, sizeof(*saved.ones), by_step);
+    }
+    *ret = saved;
+    return MS_OK;
+}
+
+/* ---- choosing ---- */
+
+const char *cli_saved_name(const struct cli_saved *saved, size_t i, char buf[CLI_SAVED_NAME_MAX])
+{
+    snprintf(buf, CLI_SAVED_NAME_MAX, "%s-%" PRIu64, saved->prefix, saved->ones[i].entry.step);
+    return buf;
+}
+
+const char *cli_saved_other_name(const struct cli_saved *saved, size_t i,
+                                 char buf[CLI_SAVED_NAME_MAX])
+{
+    const struct saved_entry *entry = &saved->ones[i].entry;
+    snprintf(buf, CLI_SAVED_NAME_MAX, "%s-%" PRId64 "_%" PRId64, saved->prefix, entry->epoch,
+             entry->step_in_epoch);
+    return buf;
+}
+
+static int is_named(const struct cli_saved *saved, size_t i, const char *word)
+{
+    static const char *const ends[] = {"", ".json", ".safetensors"};
+    char name[CLI_SAVED_NAME_MAX];
+    char step[32];
+    snprintf(step, sizeof(step), "%" PRIu64, saved->ones[i].entry.step);
+    if (strcmp(word, step) == 0 || strcmp(word, cli_saved_other_name(saved, i, name)) == 0) {
+        return 1;
+    }
+    const size_t n = strlen(cli_saved_name(saved, i, name));
+    int is = 0;
+    for (size_t k = 0; k < MS_ARRAY_SIZE(ends); k++) {
+        is |= strncmp(word, name, n) == 0 && strcmp(word + n, ends[k]) == 0;
+    }
+    return is;
+}
+
+static int fail_none(const struct cli_saved *saved, struct ms_err *err)
+{
+    return saved->directory[0] == '\0'
+               ? ms_fail(err, MS_E_NOT_FOUND,
+                         "job %llu keeps no checkpoints: its file has no section checkpoint",
+                         (unsigned long long)saved->job)
+               : ms_fail(err, MS_E_NOT_FOUND,
+                         "job %llu has no checkpoint on the nodes of its ranks%s: it has saved "
+                         "none yet, or they lie on a node that lost its rank (msctl events %llu)",
+                         (unsigned long long)saved->job,
+                         saved->n_damaged > 0 ? " that is whole" : "",
+                         (unsigned long long)saved->job);
+}
+
+int cli_saved_choose(const struct cli_saved *saved, const char *word, size_t *ret,
+                     struct ms_err *err)
+{
+    char newest[CLI_SAVED_NAME_MAX];
+    char oldest[CLI_SAVED_NAME_MAX];
+    if (saved->n == 0) {
+        return fail_none(saved, err);
+    }
+    for (size_t i = 0; i < saved->n; i++) {
+        if (strcmp(word, "latest") == 0 || is_named(saved, i, word)) {
+            *ret = i;
+            return MS_OK;
+        }
+    }
+    return ms_fail(err, MS_E_NOT_FOUND,
+                   "job %llu has no checkpoint called %.60s: it has %zu, from %s to %s; msctl "
+                   "fetch --list %llu names them",
+                   (unsigned long long)saved->job, word, saved->n,
+                   cli_saved_name(saved, saved->n - 1, oldest), cli_saved_name(saved, 0, newest),
+                   (unsigned long long)saved->job);
+}
+
+/* ---- showing ---- */
+
+static const struct cli_column columns[] = {
+    {"NAME", CLI_LEFT, 0, 0},  {"STEP", CLI_RIGHT, 0, 0}, {"EPOCH_STEP", CLI_RIGHT, 3, 0},
+    {"SIZE", CLI_RIGHT, 2, 0}, {"AGE", CLI_RIGHT, 0, 0},  {"METRIC", CLI_LEFT, 0, 0},
+    {"NODE", CLI_LEFT, 1, 8},
+};
+
+static int add_row(struct cli_table *table, const char *name, uint64_t step, const char *position,
+                   uint64_t bytes, int64_t age_s, const char *metric, const char *node,
+                   struct ms_err *err)
+{
+    char shown_step[CLI_FORMAT_MAX];
+    char size[CLI_FORMAT_MAX];
+    char age[CLI_FORMAT_MAX];
+    const char *const cells[] = {name,
+                                 cli_format_count(shown_step, step),
+                                 position,
+                                 cli_format_bytes(size, bytes),
+                                 cli_format_eta(age, (double)age_s),
+                                 metric,
+                                 node};
+    return cli_table_add(table, cells, err);
+}
+
+static int add_rows(struct cli_table *table, const struct cli_saved *saved, struct ms_err *err)
+{
+    char name[CLI_SAVED_NAME_MAX];
+    char number[CLI_FORMAT_MAX];
+    char metric[CLI_FORMAT_MAX + SAVED_METRIC_MAX + 2];
+    char position[48];
+    int rc = MS_OK;
+    for (size_t i = 0; rc == MS_OK && i < saved->n; i++) {
+        const struct saved_entry *entry = &saved->ones[i].entry;
+        snprintf(position, sizeof(position), "%" PRId64 "_%" PRId64, entry->epoch,
+                 entry->step_in_epoch);
+        snprintf(metric, sizeof(metric), "loss %s", cli_format_real(number, (double)entry->loss));
+        rc = add_row(table, cli_saved_name(saved, i, name), entry->step, position,
+                     entry->bytes + entry->manifest_bytes, entry->age_s, metric,
+                     saved->nodes[saved->ones[i].node].node_id, err);
+    }
+    if (rc == MS_OK && saved->best.step > 0) {
+        snprintf(metric, sizeof(metric), "%s %s", saved->best.metric,
+                 cli_format_real(number, saved->best.value));
+        rc = add_row(table, "best", saved->best.step, NULL, saved->best.bytes, saved->best.age_s,
+                     metric, saved->nodes[saved->best_node].node_id, err);
+    }
+    return rc;
+}
+
+int cli_saved_print(struct cli *cli, const struct cli_saved *saved, struct ms_err *err)
+{
+    if (saved->n == 0 && saved->best.step == 0) {
+        return fail_none(saved, err);
+    }
+    struct cli_table *table = cli_table_create(columns, MS_ARRAY_SIZE(columns));
+    int rc = table != NULL ? add_rows(table, saved, err)
+                           : ms_fail(err, MS_E_NOMEM, "no memory for the list of checkpoints");
+    if (rc == MS_OK) {
+        cli_table_print(table, cli->out, cli->width, cli->colour);
+    }
+    if (rc == MS_OK && saved->n_damaged > 0) {
+        cli_say(cli, "%zu more there %s damaged: nothing goes on from such", saved->n_damaged,
+                saved->n_damaged == 1 ? "is" : "are");
+    }
+    cli_table_destroy(table);
+    return rc;
+}
+
+static void set_node(json_t *object, const struct cli_saved_node *node, int with_folder)
+{
+    json_object_set_new(object, "node", json_string(node->node_id));
+    json_object_set_new(object, "host", json_string(node->host_name));
+    if (with_folder) {
+        json_object_set_new(object, "folder", json_string(node->folder));
+    }
+}
+
+json_t *cli_saved_json(const struct cli_saved *saved)
+{
+    char name[CLI_SAVED_NAME_MAX];
+    json_t *list = json_array();
+    json_t *best = json_null();
+    for (size_t i = 0; i < saved->n; i++) {
+        const struct saved_entry *entry = &saved->ones[i].entry;
+        json_t *object = json_pack(
+            "{s:s, s:I, s:I, s:I, s:f, s:I, s:I}", "name", cli_saved_name(saved, i, name), "step",
+            (json_int_t)entry->step, "epoch", (json_int_t)entry->epoch, "step_in_epoch",
+            (json_int_t)entry->step_in_epoch, "loss", (double)entry->loss, "bytes",
+            (json_int_t)(entry->bytes + entry->manifest_bytes), "age_s", (json_int_t)entry->age_s);
+        json_object_set_new(object, "mindspore_name",
+                            json_string(cli_saved_other_name(saved, i, name)));
+        set_node(object, &saved->nodes[saved->ones[i].node], 1);
+        json_array_append_new(list, object);
+    }
+    if (saved->best.step > 0) {
+        best = json_pack("{s:I, s:s, s:f, s:I, s:I}", "step", (json_int_t)saved->best.step,
+                         "metric", saved->best.metric, "value", saved->best.value, "bytes",
+                         (json_int_t)saved->best.bytes, "age_s", (json_int_t)saved->best.age_s);
+        set_node(best, &saved->nodes[saved->best_node], 0);
+    }
+    return json_pack("{s:I, s:o, s:o, s:I}", "id", (json_int_t)saved->job, "checkpoints", list,
+                     "best", best, "damaged", (json_int_t)saved->n_damaged);
+}

@@ -1,0 +1,57 @@
+/* saved.h - what a job has saved on the nodes that it has or had: checkpoints, the best weights */
+#ifndef CLI_SAVED_H
+#define CLI_SAVED_H
+
+#include "cli/cli.h"
+#include "cli/fetch.h"
+#include "libworker/train/saved_list.h"
+
+#include <jansson.h>
+
+struct cli_saved_node { /* that has something */
+    uint32_t rank;      /* by which it is asked */
+    char node_id[MS_NAME_MAX + 1];
+    char host_name[MS_HOST_MAX + 1];
+    char folder[MS_PATH_MAX + 1];
+};
+
+struct cli_saved_one {
+    struct saved_entry entry;
+    size_t node;
+};
+
+struct cli_saved {
+    uint64_t job;
+    char directory[MS_PATH_MAX + 1]; /* its key checkpoint.directory; "": it keeps none */
+    char prefix[MS_NAME_MAX + 1];
+    struct cli_saved_node *nodes; /* in the order of ranks; owned, as ones */
+    size_t n_nodes;
+    struct cli_saved_one *ones; /* the highest step first; copies of one only once */
+    size_t n;
+    size_t n_damaged;
+    struct saved_best best; /* of the first node that has some; step 0: none has */
+    size_t best_node;
+};
+
+/* Asks each node of the job's ranks once. Nodes that do not answer are said on cli->err, unless all
+ * are such: then the first one's error. A job that saved nothing is no error. */
+int cli_saved_find(struct cli *cli, const Ms__JobInfo *job, struct cli_saved *ret,
+                   struct ms_err *err);
+void cli_saved_free(struct cli_saved *saved);
+
+/* Position of the checkpoint that a word names: latest, its step, or its name, also as MindSpore
+ * would call it. MS_E_NOT_FOUND names what there is; MS_E_INVALID: the word is none. */
+int cli_saved_choose(const struct cli_saved *saved, const char *word, size_t *ret,
+                     struct ms_err *err);
+
+enum { CLI_SAVED_NAME_MAX = MS_NAME_MAX + 48 };
+/* "lenet-1875", and MindSpore's "lenet-1_1875". Both return buf. */
+const char *cli_saved_name(const struct cli_saved *saved, size_t i, char buf[CLI_SAVED_NAME_MAX]);
+const char *cli_saved_other_name(const struct cli_saved *saved, size_t i,
+                                 char buf[CLI_SAVED_NAME_MAX]);
+
+/* As a table for people, or in words where there is none. */
+int cli_saved_print(struct cli *cli, const struct cli_saved *saved, struct ms_err *err);
+json_t *cli_saved_json(const struct cli_saved *saved); /* owned */
+
+#endif
