@@ -1,11 +1,13 @@
 /* eval_name.c - on which data an accuracy was measured */
 #include "cli/eval_name.h"
 
+#include "libworker/job/job.h"
 #include "proto/macros.h"
 #include "proto/text.h"
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The last part of the path; what has none is made by the kind itself. */
@@ -32,8 +34,8 @@ static void name_folder(char *dst, size_t size, const char *path, const char *ki
 /* Of what was made ready where it was submitted: one place has one text then. */
 static int has_same_records(const json_t *a, const json_t *b)
 {
-    static const char *const keys[] = {"kind", "path",  "usage",  "samples",
-                                       "seed", "split", "inputs", "targets"};
+    static const char *const keys[] = {"kind",  "path",   "usage",   "samples",  "seed",
+                                       "split", "inputs", "targets", "arguments"};
     for (size_t i = 0; i < MS_ARRAY_SIZE(keys); i++) {
         const json_t *one = json_object_get(a, keys[i]);
         const json_t *two = json_object_get(b, keys[i]);
@@ -69,5 +71,19 @@ const char *cli_eval_name(char *buf, const void *job_json, size_t n)
     }
     ms_text_mend((uint8_t *)buf, strlen(buf), MS_TEXT_LINE); /* a name may be cut in a letter */
     json_decref(job);
+    return buf;
+}
+
+const char *cli_eval_name_here(char *buf, const struct job *job)
+{
+    static struct job shown; /* 90 KiB */
+    size_t n = 0;
+    shown = *job;
+    char *path = shown.evaluate_dataset.path;
+    (void)job_expand_path(job->evaluate_dataset.path, path, sizeof(shown.evaluate_dataset.path),
+                          NULL);
+    char *json = job_format(&shown, &n);
+    cli_eval_name(buf, json, json != NULL ? n : 0);
+    free(json);
     return buf;
 }

@@ -11,4 +11,8 @@ enum { CLI_EVAL_NAME_MAX = 160 };
  * are named by their kind. Where it cannot be known "the evaluation data". Returns buf. */
 const char *cli_eval_name(char *buf, const void *job_json, size_t n);
 
+/* Likewise, of a job whose ${NAME} stand for what this environment has. One thread. */
+struct job;
+const char *cli_eval_name_here(char *buf, const struct job *job);
+
 #endif

@@ -1,5 +1,6 @@
 /* msworker.c - the worker program: its words, and how it ends; the rest is worker_run */
 #include "libworker/program/anew.h"
+#include "libworker/program/answer.h"
 #include "libworker/program/as_scheduler.h"
 #include "libworker/program/program.h"
 #include "libworker/program/spin.h"
@@ -42,7 +43,7 @@ static int usage(void)
         "The worker of a training cluster. With a job file it is a worker of MindSpore's dynamic\n"
         "cluster (MS_ROLE=MS_WORKER, MS_SCHED_HOST, MS_SCHED_PORT, MS_WORKER_NUM); without one it\n"
         "registers with a standing cluster and waits for jobs. With MS_ROLE=MS_SCHED it becomes\n"
-        "msschedd, the scheduler.\n\n");
+        "msschedd, the scheduler. --evaluate and --predict are for msctl.\n\n");
     ms_settings_usage(program_settings, stdout);
     printf("  --check-config          print every setting and where it came from, read the files\n"
            "  --version, --help\n");
@@ -178,7 +179,7 @@ int main(int argc, char **argv)
     static struct program program; /* as long as the thread of the signals */
     struct ms_err err = {0, ""};
     int check = 0;
-    if (as_scheduler_is_asked(program_settings, argc, argv)) {
+    if (!answer_is_asked(argc, argv) && as_scheduler_is_asked(program_settings, argc, argv)) {
         (void)as_scheduler_run(program_settings, argc, argv, &err);
         say_error(err.text);
         return EXIT_CONFIG;
@@ -186,6 +187,9 @@ int main(int argc, char **argv)
     spin_settle(argv);
     anew_keep(argc, argv);
     ms_process_begin();
+    if (answer_is_asked(argc, argv)) {
+        return answer_main(argc, argv);
+    }
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     if (take_words(&argc, argv, &check)) {
         return 0;

@@ -53,6 +53,9 @@ const struct ms_setting program_settings[] = {
      "the newest so many stay; 0: all"},
     {"data_roots", "--data-roots", NULL, MS_SET_STRING, 0, 0, NULL, DATA_ROOTS, 0,
      "standing cluster: jobs read their data below these folders only; any: everywhere"},
+    {"data_programs", "--data-programs", NULL, MS_SET_STRING, 0, 0, NULL, "none", 0,
+     "standing cluster: jobs run programs that deliver their data (kind: program) below these "
+     "folders only, as this process's user; none: they run none; any: any"},
     {"job_variables", "--job-variables", NULL, MS_SET_STRING, 0, 0, NULL, JOB_VARIABLES, 0,
      "standing cluster: variables of this process that jobs may name in paths; any: all"},
     {"tls", "--tls", "MS_ENABLE_SSL", MS_SET_ENUM, 0, 0, "auto|off|on|0|1", "auto", 0,
@@ -237,7 +240,8 @@ static int setup_standing(struct program *program, struct ms_err *err)
     worker->keep_count = ms_settings_int(settings, "job_keep_count");
     worker->log_to_file = 1;
     rc = data_path_restrict(ms_settings_string(settings, "job_variables"),
-                            ms_settings_string(settings, "data_roots"), err);
+                            ms_settings_string(settings, "data_roots"),
+                            ms_settings_string(settings, "data_programs"), err);
     rc = rc < 0 ? rc : tls_standing(program, err);
     if (rc == 0 &&
         (!program->checks || ms_settings_source(settings, "jobs_dir") != MS_FROM_BUILTIN)) {

@@ -1,0 +1,23 @@
+/* names.h - what classes, and the files of samples, are called */
+#ifndef INFER_NAMES_H
+#define INFER_NAMES_H
+
+#include "libworker/data/data.h"
+#include "libworker/job/job.h"
+
+struct names {
+    const char **list; /* of each class, clean UTF-8; NULL: they have none */
+    char *text;        /* in which they stand */
+};
+
+/* Those of the training: the words that the data or the job have for n classes, or the folders of
+ * the job's data set, and where that is not here, those of the data if they are as many. */
+int names_find(const struct job *job, const struct data_source *source, int64_t n,
+               struct names *ret, struct ms_err *err);
+void names_free(struct names *names);
+
+/* Of sample i of a source of folders, clean UTF-8. */
+enum { NAMES_FILE_MAX = 2 * MS_PATH_MAX };
+void names_of_file(const struct data_source *source, int64_t i, char ret[NAMES_FILE_MAX]);
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# t1180-answers.sh - weights answer by themselves: evaluations to the bit as in training, predictions; errors, ends
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+cat >"$T/job.yaml" <<'YAML'
+name: net
+network:
+  - conv2d: {name: conv1, out: 4, kernel: 3, padding: same}
+  - batch_norm: {name: bn1}
+  - relu
+  - dropout
+  - global_avg_pool
+  - dense: {name: fc, out: classes}
+dataset: {kind: shapes, samples: 96}
+evaluate: {dataset: {kind: shapes, usage: test, samples: 90}, metrics: [top5, per_class, confusion, perplexity]}
+transforms: [{random_horizontal_flip: {prob: 0.5}}, {rescale: {scale: 0.0039, shift: 0}}]
+batch_size: 16
+epochs: 2
+optimizer: {kind: adam, learning_rate: 0.01}
+average: {decay: 0.9}
+checkpoint: {every_epochs: 1, keep_max: 9}
+best: {metric: accuracy}
+workers: 3
+YAML
+evaluate() { "$MSCTL" --json eval "$@"; }
+# counted RUN EPOCH: what the run's metrics say of it, as `eval --json` has it
+counted() { sed -n "s/^{\"epoch\":$2,\(\"eval_loss\".*\)}\$/{\1,/p" "$T/$1/metrics.jsonl"; }
+begins() { # TEXT WITH: it begins so, and that is something
+    [ -n "$2" ] && case $1 in "$2"*) return 0 ;; esac
+    printf '%s\n' "$1" "$2"
+    return 1
+}
+
+ok "three ranks train" run good "$T/job.yaml"
+ok "an evaluation of what they left is, to the last digit, the last one of the training" begins "$(evaluate "$T/good")" "$(counted good 2)"
+ok "it went by their plan" bash -c '"$1" --json eval "$2" | jq -e ".as_planned and .rows == 90" >/dev/null' - "$MSCTL" "$T/good"
+ok "that of a checkpoint, where its average counts, is that of its epoch" begins "$(evaluate "$T/good" -w net-2.json)" "$(counted good 1)"
+ok "also by its own name" begins "$(evaluate "$T/good/checkpoints/net-2.json")" "$(counted good 1)"
+step=$(python3 -c 'import json, sys
+rows = [r for r in map(json.loads, open(sys.argv[1])) if "eval_loss" in r]
+print(max(rows, key=lambda r: (r["accuracy"], -r["epoch"]))["epoch"])' "$T/good/metrics.jsonl")
+ok "the best weights are those of the best epoch" begins "$(evaluate "$T/good" -w best.safetensors)" "$(counted good "$step")"
+ok "a job file with weights is the same" begins "$(evaluate "$T/job.yaml" --weights "$T/good")" "$(counted good 2)"
+ok "people get a table" bash -c '"$1" eval "$2" | grep -q "^  accuracy .* % on the test set of shapes, loss " && "$1" eval "$2" | grep -q "^  confusion "' - "$MSCTL" "$T/good"
+ok "on a terminal they see how far it is" bash -c 'python3 "$1" 80 "$2" eval "$3" | grep -q "of 90 samples evaluated"' - "$(dirname "$0")/on_tty.py" "$MSCTL" "$T/good"
+"$MSCTL" export "$T/good" -o "$T/net.onnx" >/dev/null && "$MSCTL" export "$T/good" -o "$T/net.ckpt" >/dev/null
+near() { # the accuracy of others' formats is that of the run
+    evaluate "$T/good" -w "$1" | jq -e --argjson want "$(counted good 2 | sed 's/,$/}/')" '.accuracy == $want.accuracy and (.eval_loss - $want.eval_loss | fabs) < 1e-5' >/dev/null
+}
+ok "an ONNX model answers as the run does" near "$T/net.onnx"
+ok "and MindSpore's checkpoint" near "$T/net.ckpt"
+ok "the training data may be meant" bash -c '"$1" eval "$2" --set evaluate.dataset.usage=train | grep -q "^net: 90 samples "' - "$MSCTL" "$T/good"
+sed -i 's/^isa .*/isa sse41/; s/^onednn .*/onednn 0.0.1/' "$T/good/plan.txt"
+ok "a plan that cannot be had here is said" says "the plan of the training is not taken, and last bits may be others: plan line" "$MSCTL" eval "$T/good"
+ok "and another one does it" bash -c '"$1" --json eval "$2" 2>/dev/null | jq -e ".as_planned | not" >/dev/null' - "$MSCTL" "$T/good"
+rm "$T/good/plan.txt"
+
+# ---- predictions
+predict() { "$MSCTL" predict "$@"; }
+ok "each sample has a line" predict "$T/good" -o "$T/all.csv"
+ok "in the order of the data, with shares that make one" python3 - "$T/all.csv" "$T/good/metrics.jsonl" <<'PY'
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert [int(r["sample"]) for r in rows] == list(range(90))
+for r in rows:
+    p = [float(r[f"p{i}"]) for i in range(10)]
+    assert abs(sum(p) - 1) < 1e-6 and p.index(max(p)) == int(r["predicted"])
+right = sum(r["label"] == r["predicted"] for r in rows) / 90
+want = [r for r in map(json.loads, open(sys.argv[2])) if "eval_loss" in r][-1]["accuracy"]
+assert abs(right - want) < 1e-8, (right, want)
+PY
+ok "to standard output the same" bash -c '"$1" predict "$2" | cmp - "$3"' - "$MSCTL" "$T/good" "$T/all.csv"
+cpu=$(taskset -cp $$ | sed 's/.*: //; s/[^0-9].*//')
+ok "and on one CPU" bash -c 'taskset -c "$1" "$2" predict "$3" | cmp - "$4"' - "$cpu" "$MSCTL" "$T/good" "$T/all.csv"
+ok "so does an evaluation" begins "$(taskset -c "$cpu" "$MSCTL" --json eval "$T/good")" "$(evaluate "$T/good" | sed 's/,"rows".*//')"
+ok "what is there is not overwritten" status 4 predict "$T/good" -o "$T/all.csv"
+ok "but with --force" predict "$T/good" --force -o "$T/all.csv" --top 2
+ok "the largest come first" python3 -c 'import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert len(rows) == 90 and list(rows[0]) == ["sample", "label", "class_1", "p_1", "class_2", "p_2"]
+assert all(float(r["p_1"]) >= float(r["p_2"]) for r in rows)' "$T/all.csv"
+ok "programs get an object a line" bash -c '"$1" predict "$2" --raw -o "$3" && jq -es "length == 90 and all(.raw | length == 10)" "$3" >/dev/null' - "$MSCTL" "$T/good" "$T/raw.jsonl"
+ok "a reader that goes is no error" bash -c '"$1" predict "$2" | head -n 1 | grep -q "^sample,label,predicted,p0"' - "$MSCTL" "$T/good"
+
+# ---- images in folders, of which only some are asked about; a table with words
+python3 - "$T" <<'PY'
+import os, struct, sys, zlib
+def png(path, value):
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0)) +
+                           chunk(b"IDAT", zlib.compress((b"\0" + bytes([value] * 12)) * 4)) + chunk(b"IEND", b""))
+t = sys.argv[1]
+for i in range(16):
+    png(f"{t}/pets/cat/{i:02}.png", 10 + i)
+    png(f"{t}/pets/dog/{i:02}.png", 200 + i)
+for i in range(3):
+    png(f"{t}/new/some/{i}.png", 205 + i)
+with open(f"{t}/t.csv", "w") as f:
+    f.write("a,b,kind\n" + "".join(f"{i},{-i},{'even' if i % 2 == 0 else 'odd, or so'}\n".replace("odd, or so", '"odd, or so"') for i in range(32)))
+PY
+cat >"$T/pets.yaml" <<YAML
+network: [flatten, dense: {out: classes}]
+dataset: {kind: image_folder, path: $T/pets}
+transforms: [{rescale: {scale: 0.0078, shift: -1}}]
+batch_size: 8
+epochs: 20
+optimizer: {kind: sgd, learning_rate: 0.1}
+YAML
+ok "a network learns two folders" run petnet "$T/pets.yaml"
+ok "without an evaluation nothing says on what data" says "has no \`evaluate\`, so nothing says on what data; give --data PATH (of kind image_folder)" "$MSCTL" eval "$T/petnet"
+ok "which are named" bash -c '"$1" --json eval "$2" -d "$3" | jq -e ".accuracy == 1 and .rows == 32" >/dev/null' - "$MSCTL" "$T/petnet" "$T/pets"
+ok "images that it has not seen have the name of their class, and their file" bash -c '"$1" predict "$2" --data "$3" --top 1 --format json | jq -es "length == 3 and
+    all(.top[0].class == \"dog\" and .label == \"some\") and .[2].file == \"$3/some/2.png\"" >/dev/null' - "$MSCTL" "$T/petnet" "$T/new"
+cat >"$T/table.yaml" <<YAML
+network: [flatten, dense: {out: classes}]
+dataset: {kind: csv, path: $T/t.csv, split: {test: 0.25}}
+evaluate: {dataset: {kind: csv, path: $T/t.csv}}
+batch_size: 8
+optimizer: {kind: sgd, learning_rate: 0.01}
+YAML
+ok "a table is learned" run table "$T/table.yaml"
+ok "its words are classes" bash -c '"$1" predict "$2" | head -n 1 | grep -qx "sample,label,predicted,even,\"odd, or so\""' - "$MSCTL" "$T/table"
+
+printf 'a,b\n0,0\n1,-1\n' >"$T/unknown.csv"
+ok "a table without its target is answered for" bash -c '"$1" predict "$2" -d "$3" --no-labels --top 1 --format json | jq -es "length == 2 and (.[0] | has(\"label\") | not)" >/dev/null' - \
+    "$MSCTL" "$T/table" "$T/unknown.csv"
+
+# ---- what cannot be
+ok "a folder that is no run" status 4 "$MSCTL" eval "$T/new"
+ok "weights of another network" status 2 "$MSCTL" eval "$T/job.yaml" -w "$T/petnet"
+ok "are named" says "are these weights of another network, or job?" "$MSCTL" eval "$T/job.yaml" -w "$T/petnet"
+ok "data of another shape, too" says "has 2 classes, and the job says 10" "$MSCTL" eval "$T/good" --set 'evaluate.dataset={kind: image_folder, path: '"$T"'/pets}'
+ok "a class that is not there" says "--top 11: the network has 10 classes" predict "$T/good" --top 11
+head -c 200 "$T/good/weights.safetensors" >"$T/torn.safetensors"
+ok "a torn file" status 2 "$MSCTL" eval "$T/good" -w "$T/torn.safetensors"
+ok "a place that cannot be written to" status 1 predict "$T/good" -o "$T/nowhere/x.csv"
+ok "of predictions that fail nothing is left" bash -c '! "$1" predict "$2" -w "$3" -o "$4/x.csv" 2>/dev/null && [ ! -e "$4/x.csv" ] && ! ls -A "$4" | grep -q "^.msched-new"' - \
+    "$MSCTL" "$T/good" "$T/torn.safetensors" "$T"
+# a worker that dies is said, and is no zombie of anybody's
+printf '#!/bin/sh\nkill -9 $$\n' >"$T/dies" && chmod +x "$T/dies"
+ok "a worker that is killed is said" bash -c 'MSCHED_MSWORKER=$1 "$2" eval "$3" 2>&1 | grep -q "was killed by signal 9 (Killed) before it had answered"' - "$T/dies" "$MSCTL" "$T/good"
+ok "nobody is left" test -z "$(alive)"
+finish

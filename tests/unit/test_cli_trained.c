@@ -1,0 +1,192 @@
+/* test_cli_trained.c - what a word means to msctl eval: weights, job, plan */
+#include "cli/trained.h"
+
+#include "tests/test.h"
+
+#include <sys/stat.h>
+
+static const char *dir;
+static struct trained trained;
+
+#define JOB                                                                                        \
+    "network: linear\ndataset: {kind: nonlinear, samples: 32}\nbatch_size: 16\nloss: mse\n"        \
+    "optimizer: {kind: sgd, learning_rate: 0.1}\n"
+#define EVALUATE "evaluate: {dataset: {kind: nonlinear, samples: 16}}\n"
+
+static const char *in_dir(const char *name)
+{
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+    return path;
+}
+
+static void put(const char *name, const char *text)
+{
+    FILE *file = fopen(in_dir(name), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void put_job(const char *name, const char *text)
+{
+    struct job job;
+    size_t size = 0;
+    ck_ms_ok(job_parse(text, strlen(text), "the case", "/", NULL, 0, 0, &job, err));
+    char *canonical = job_format(&job, &size);
+    put(name, canonical);
+    free(canonical);
+}
+
+/* The folder of a run, with a checkpoint; a job; weights that lie alone. */
+static void setup(void)
+{
+    dir = test_dir_make();
+    ck_assert_int_eq(mkdir(in_dir("run"), 0755) | mkdir(in_dir("run/checkpoints"), 0755) |
+                         mkdir(in_dir("bare"), 0755) | mkdir(in_dir("bare/deep"), 0755),
+                     0);
+    put_job("run/job.json", JOB EVALUATE);
+    put("run/weights.safetensors", "");
+    put("run/best.safetensors", "");
+    put("run/plan.txt", "");
+    put("run/checkpoints/net-5.json", "{}");
+    put("run/checkpoints/net-5.safetensors", "");
+    put("job.yaml", JOB EVALUATE);
+    put("no-data.yaml", JOB);
+    put("bare/deep/w.safetensors", "");
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+static int find(const char *word, const char *name, const char *value, struct ms_err *err)
+{
+    static const struct cli_option options[] = {TRAINED_OPTIONS, {NULL, 0, NULL, NULL, NULL}};
+    const struct cli_option *const tables[] = {options};
+    static struct cli_args args;
+    char *argv[] = {strdup(word), strdup(name), strdup(value)};
+    memset(&args, 0, sizeof(args));
+    args.command = "msctl eval";
+    ck_assert_int_eq(
+        cli_options_parse(tables, 1, name[0] != '\0' ? 3 : 1, argv, 0, NULL, &args, NULL), MS_OK);
+    int rc = trained_find(&args, &trained, err);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(argv); i++) {
+        free(argv[i]);
+    }
+    return rc;
+}
+
+static const struct {
+    const char *word, *option, *value; /* value: of --weights a name in the folder, or below it */
+    const char *weights, *plan;
+} good[] = {
+    {"run", "", "", "run/weights.safetensors", "run/plan.txt"},
+    {"run", "--weights", "best.safetensors", "run/best.safetensors", "run/plan.txt"},
+    {"run", "--weights", "net-5.json", "run/checkpoints/net-5.safetensors", "run/plan.txt"},
+    {"run/best.safetensors", "", "", "run/best.safetensors", "run/plan.txt"},
+    {"run/checkpoints/net-5.json", "", "", "run/checkpoints/net-5.safetensors",
+     "run/checkpoints/../plan.txt"},
+    {"job.yaml", "--weights", "/run", "run/weights.safetensors", "run/plan.txt"},
+    {"job.yaml", "--weights", "/bare/deep/w.safetensors", "bare/deep/w.safetensors", ""},
+    {"run/job.json", "--weights", "/run/best.safetensors", "run/best.safetensors", "run/plan.txt"},
+};
+
+START_TEST(a_word_has_weights_a_job_and_a_plan)
+{
+    const char *value = good[_i].value;
+
+    ck_ms_ok(find(in_dir(good[_i].word), good[_i].option,
+                  value[0] == '/' ? in_dir(value + 1) : value, err));
+
+    ck_assert_str_eq(trained.weights, in_dir(good[_i].weights));
+    ck_assert_str_eq(trained.plan, good[_i].plan[0] != '\0' ? in_dir(good[_i].plan) : "");
+    ck_assert_str_eq(trained.job.network, "linear");
+    ck_assert(trained.job.has_evaluate);
+}
+END_TEST
+
+static const struct {
+    const char *word, *option, *value;
+    int code;
+    const char *want;
+} bad[] = {
+    {"nowhere", "", "", MS_E_NOT_FOUND, "nowhere: No such file or directory"},
+    {"job.yaml", "", "", MS_E_INVALID, "is a job: give its weights with --weights FILE"},
+    {"run", "--weights", "x.safetensors", MS_E_NOT_FOUND,
+     "--weights x.safetensors: there is no such file, neither here nor in "},
+    {"bare", "", "", MS_E_NOT_FOUND, "bare/weights.safetensors is not there: a training leaves it"},
+    {"bare", "--weights", "deep/w.safetensors", MS_E_NOT_FOUND, "bare has no job.json"},
+    {"bare/deep/w.safetensors", "", "", MS_E_NOT_FOUND,
+     "no job.json lies beside it or above, so nothing says of what network it is"},
+    {"run/best.safetensors", "--weights", "x", MS_E_INVALID, "give one of them"},
+    {"no-data.yaml", "--weights", "/run", MS_E_INVALID,
+     "has no `evaluate`, so nothing says on what data; give --data PATH (of kind nonlinear)"},
+    {"run", "--data", "/job.yaml", MS_E_INVALID, "the job's data are of kind nonlinear, which is "},
+};
+
+START_TEST(what_is_missing_is_named)
+{
+    const char *value = bad[_i].value;
+    ck_ms_fails(find(in_dir(bad[_i].word), bad[_i].option,
+                     value[0] == '/' ? in_dir(value + 1) : value, err),
+                bad[_i].code, bad[_i].want);
+}
+END_TEST
+
+START_TEST(a_job_that_no_run_left_is_not_settled)
+{
+    put("run/job.json", "network: linear\ndataset: {kind: program, path: /bin/true}\n"
+                        "batch_size: 4\noptimizer: {kind: sgd, learning_rate: 1}\n");
+    ck_ms_fails(find(in_dir("run"), "--set", "batch_size=2", err), MS_E_INVALID,
+                "run/job.json is no job that msctl run left: ");
+}
+END_TEST
+
+START_TEST(keys_of_the_job_may_be_set)
+{
+    ck_ms_ok(find(in_dir("run"), "--set", "evaluate.batch_size=3", err));
+    ck_assert_int_eq(trained.job.evaluate_batch_size, 3);
+}
+END_TEST
+
+/* A job that lies there starts nothing; one that is named is trusted. */
+START_TEST(a_program_is_started_for_a_job_that_is_named_alone)
+{
+    char script[512];
+    char text[1024];
+    snprintf(script, sizeof(script), "#!/bin/sh\ntouch '%s'\n", in_dir("started"));
+    put("program", script);
+    ck_assert_int_eq(chmod(in_dir("program"), 0755), 0);
+    snprintf(text, sizeof(text),
+             "network: linear\nloss: mse\nbatch_size: 4\noptimizer: {kind: sgd, learning_rate: 1}\n"
+             "dataset: {kind: program, path: %s, shape: [2], target_width: 1}\n"
+             "evaluate: {dataset: {kind: program, path: %s}}\n",
+             in_dir("program"), in_dir("program"));
+    put_job("run/job.json", text);
+
+    ck_ms_fails(find(in_dir("run"), "", "", err), MS_E_REFUSED,
+                "its data come from a program, which is not started for a job that lies there");
+    ck_ms_fails(find(in_dir("run"), "--set", "dataset.shape=null", err), MS_E_REFUSED,
+                "its data come from a program, which is not started for a job that lies there");
+    ck_assert_int_ne(access(in_dir("started"), F_OK), 0);
+    ck_ms_ok(find(in_dir("run/job.json"), "--weights", in_dir("run"), err));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_trained");
+    TCase *tc = test_case_create("cli_trained");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_word_has_weights_a_job_and_a_plan, 0, MS_ARRAY_SIZE(good));
+    tcase_add_loop_test(tc, what_is_missing_is_named, 0, MS_ARRAY_SIZE(bad));
+    tcase_add_test(tc, a_job_that_no_run_left_is_not_settled);
+    tcase_add_test(tc, keys_of_the_job_may_be_set);
+    tcase_add_test(tc, a_program_is_started_for_a_job_that_is_named_alone);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,311 @@
+/* test_infer.c - trained weights answer with the bits of their training; what does not fit is named
+ */
+#include "libworker/infer/infer.h"
+#include "libworker/train/model_copy.h"
+#include "tests/unit/train_case.h"
+
+#include <math.h>
+
+/* Batch norm and dropout: an evaluation does not do as a step does. 41 rows: the last batch is
+ * short. */
+#define NET                                                                                        \
+    "network:\n  - conv2d: {name: conv1, out: 4, kernel: 3, padding: same}\n"                      \
+    "  - batch_norm: {name: bn1}\n  - relu\n  - dropout: {rate: 0.5}\n  - global_avg_pool\n"       \
+    "  - dense: {name: fc, out: classes}\n"
+#define JOB                                                                                        \
+    NET "dataset: {kind: shapes, samples: 64}\n"                                                   \
+        "evaluate: {dataset: {kind: shapes, usage: test, samples: 41}, batch_size: 8, metrics: "   \
+        "[top5]}\n"                                                                                \
+        "transforms: [random_horizontal_flip: {prob: 1}, rescale: {scale: 0.0039, shift: "         \
+        "0}]\nbatch_size: 16\noptimizer: {kind: sgd, learning_rate: 0.1}\n"
+
+static const char *dir;
+static char weights[512];
+static struct job job;
+static char *plan;
+static struct train_result trained;
+
+static void read_job(const char *text, struct job *ret)
+{
+    ck_ms_ok(job_parse(text, strlen(text), "the case", "/", NULL, 0, 0, ret, err));
+}
+
+static void setup(void)
+{
+    struct train_info info;
+    dir = test_dir_make();
+    snprintf(weights, sizeof(weights), "%s/weights.safetensors", dir);
+    read_job(JOB, &job);
+    const struct train_config cfg = train_case_config(&job, dir);
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    plan = strdup(train_plan_text(train));
+    ck_assert_ptr_nonnull(plan);
+    ck_ms_ok(train_run(train, &trained, err));
+    train_destroy(train);
+}
+
+static void teardown(void)
+{
+    free(plan);
+    test_dir_remove(dir);
+}
+
+static char noted[512];
+
+static void on_note(void *arg, const char *text)
+{
+    (void)arg;
+    snprintf(noted, sizeof(noted), "%s", text);
+}
+
+static int64_t seen, seen_of;
+
+static void on_progress(void *arg, int64_t rows, int64_t of)
+{
+    (void)arg;
+    ck_assert_int_gt(rows, seen);
+    seen = rows;
+    seen_of = of;
+}
+
+static struct infer_config config(void)
+{
+    seen = 0;
+    noted[0] = '\0';
+    return (struct infer_config){.job = &job,
+                                 .weights = weights,
+                                 .plan = plan,
+                                 .on_progress = on_progress,
+                                 .on_note = on_note};
+}
+
+START_TEST(numbers_are_those_of_the_training_to_the_bit)
+{
+    const struct infer_config cfg = config();
+    struct infer_evaluated evaluated;
+
+    ck_ms_ok(infer_evaluate(&cfg, &evaluated, err));
+
+    ck_assert(evaluated.loss == trained.eval_loss);
+    ck_assert(evaluated.accuracy == trained.accuracy);
+    ck_assert_int_eq(evaluated.rows, 41);
+    ck_assert(evaluated.is_as_planned);
+    ck_assert_ptr_nonnull(strstr(evaluated.members, "\"eval_loss\":"));
+    ck_assert_ptr_nonnull(strstr(evaluated.members, ",\"top5\":"));
+    ck_assert_str_eq(noted, "");
+    ck_assert_int_eq(seen, 41);
+    ck_assert_int_eq(seen_of, 41);
+    free(evaluated.members);
+}
+END_TEST
+
+/* Three shards of 14, 14 and 13 rows: what each counts is the same, but for the order of sums. */
+START_TEST(ranks_of_the_training_have_their_shards)
+{
+    struct infer_evaluated one, three;
+    struct infer_config cfg = config();
+    ck_ms_ok(infer_evaluate(&cfg, &one, err));
+    job.workers = 3;
+    cfg = config();
+
+    ck_ms_ok(infer_evaluate(&cfg, &three, err));
+
+    ck_assert_double_eq_tol(one.loss, three.loss, 1e-9);
+    ck_assert(one.accuracy == three.accuracy);
+    ck_assert_int_eq(three.rows, 41);
+    ck_assert_int_eq(seen, 41);
+    free(one.members);
+    free(three.members);
+}
+END_TEST
+
+/* Fewer rows than ranks: some have none. */
+START_TEST(a_shard_may_be_empty)
+{
+    struct infer_evaluated evaluated;
+    job.workers = 5;
+    job.evaluate_dataset.samples = 3;
+    const struct infer_config cfg = config();
+
+    ck_ms_ok(infer_evaluate(&cfg, &evaluated, err));
+
+    ck_assert_int_eq(evaluated.rows, 3);
+    ck_assert_int_eq(seen, 3);
+    free(evaluated.members);
+}
+END_TEST
+
+START_TEST(without_its_plan_one_is_chosen)
+{
+    static char other[] = "format 7\n";
+    struct infer_evaluated evaluated;
+    struct infer_config cfg = config();
+    char *const plans[] = {NULL, other};
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(plans); i++) {
+        cfg.plan = plans[i];
+        noted[0] = '\0';
+        seen = 0;
+        ck_ms_ok(infer_evaluate(&cfg, &evaluated, err));
+        ck_assert_double_eq_tol(evaluated.loss, trained.eval_loss, 1e-5);
+        ck_assert(!evaluated.is_as_planned);
+        ck_assert_int_eq(strstr(noted, "the plan of the training is not taken") != NULL, i == 1);
+        free(evaluated.members);
+    }
+}
+END_TEST
+
+/* A plan whose evaluation has other batches has the layouts all the same. */
+START_TEST(other_batches_are_planned_beside_the_training)
+{
+    struct infer_evaluated evaluated;
+    job.evaluate_batch_size = 5;
+    const struct infer_config cfg = config();
+
+    ck_ms_ok(infer_evaluate(&cfg, &evaluated, err));
+
+    ck_assert_double_eq_tol(evaluated.loss, trained.eval_loss, 1e-5);
+    ck_assert(!evaluated.is_as_planned);
+    ck_assert_str_eq(noted, "");
+    free(evaluated.members);
+}
+END_TEST
+
+/* ---- predictions ---- */
+
+static char *predict(const struct infer_config *cfg, struct rows_format wish, int64_t *ret_rows)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    ck_ms_ok(infer_predict(cfg, &wish, out, ret_rows, err));
+    fclose(out);
+    return text;
+}
+
+/* By hand: the log of the probability that the label has. */
+START_TEST(probabilities_are_those_that_the_loss_is_made_of)
+{
+    const struct infer_config cfg = config();
+    int64_t rows = 0;
+    double sum = 0;
+    int64_t right = 0;
+    char *text = predict(&cfg, (struct rows_format){.kind = ROWS_PROBABILITIES}, &rows);
+
+    char *line = strchr(text, '\n') + 1;
+    for (int64_t i = 0; i < rows; i++) {
+        char *at = line;
+        ck_assert_int_eq(strtoll(at, &at, 10), i);
+        const long label = strtol(at + 1, &at, 10);
+        right += label == strtol(at + 1, &at, 10);
+        double p = 0, all = 0;
+        for (long c = 0; c < 10; c++) {
+            const double x = strtod(at + 1, &at);
+            p = c == label ? x : p;
+            all += x;
+        }
+        ck_assert_double_eq_tol(all, 1, 1e-6);
+        sum -= log(p);
+        ck_assert(*at == '\n');
+        line = at + 1;
+    }
+
+    ck_assert_int_eq(rows, 41);
+    ck_assert(*line == '\0');
+    ck_assert_double_eq_tol(sum / 41, trained.eval_loss, 1e-5);
+    ck_assert_double_eq_tol((double)right / 41, trained.accuracy, 1e-12);
+    free(text);
+}
+END_TEST
+
+START_TEST(each_pass_says_the_same)
+{
+    const struct rows_format wish = {.kind = ROWS_RAW, .is_json = 1};
+    int64_t rows = 0;
+    struct infer_config cfg = config();
+    char *once = predict(&cfg, wish, &rows);
+    cfg = config();
+    char *again = predict(&cfg, wish, &rows);
+
+    ck_assert_str_eq(once, again);
+    ck_assert_int_eq(strncmp(once, "{\"sample\":0,\"label\":", 20), 0);
+    free(once);
+    free(again);
+}
+END_TEST
+
+/* ---- what does not fit ---- */
+
+static void refuse(const char *text, int code, const char *want)
+{
+    struct infer_evaluated evaluated;
+    if (text != NULL) {
+        read_job(text, &job);
+    }
+    const struct infer_config cfg = config();
+    ck_ms_fails(infer_evaluate(&cfg, &evaluated, err), code, want);
+}
+
+START_TEST(weights_of_another_network_are_named)
+{
+    char text[2048];
+    const char *data = strstr(JOB, "dataset:");
+    snprintf(text, sizeof(text), "network: lenet5\n%s", data);
+    refuse(text, MS_E_INVALID, "is not in the network lenet5; are these weights of another");
+    snprintf(text, sizeof(text),
+             "network:\n  - conv2d: {name: conv1, out: 3, kernel: 3, padding: same}\n"
+             "  - batch_norm: {name: bn1}\n  - global_avg_pool\n"
+             "  - dense: {name: fc, out: classes}\n%s",
+             data);
+    refuse(text, MS_E_INVALID, "has shape (4, 3, 3, 3), the network wants (3, 3, 3, 3)");
+}
+END_TEST
+
+START_TEST(data_of_another_shape_are_refused)
+{
+    job.evaluate_dataset = (struct data_spec){.kind = DATA_NONLINEAR, .samples = 16};
+    job.n_transforms = 0;
+    refuse(NULL, MS_E_INVALID, "evaluate.dataset: its samples are 2x1x1, and the network was");
+}
+END_TEST
+
+START_TEST(other_data_without_labels_are_refused)
+{
+    struct infer_config cfg = config();
+    const struct rows_format wish = {.kind = ROWS_RAW};
+    int64_t rows = 0;
+    cfg.has_no_labels = 1;
+    ck_ms_fails(infer_predict(&cfg, &wish, stdout, &rows, err), MS_E_INVALID,
+                "--no-labels is for data of kind csv, numpy and safetensors");
+}
+END_TEST
+
+START_TEST(files_that_are_missing_are_named)
+{
+    snprintf(weights, sizeof(weights), "%s/nowhere.safetensors", dir);
+    refuse(NULL, MS_E_NOT_FOUND, "nowhere.safetensors");
+    job.evaluate_dataset = (struct data_spec){.kind = DATA_MNIST, .path = "/nonexistent"};
+    refuse(NULL, MS_E_NOT_FOUND, "evaluate.dataset: ");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("infer");
+    TCase *tc = test_case_create("infer");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, numbers_are_those_of_the_training_to_the_bit);
+    tcase_add_test(tc, ranks_of_the_training_have_their_shards);
+    tcase_add_test(tc, a_shard_may_be_empty);
+    tcase_add_test(tc, without_its_plan_one_is_chosen);
+    tcase_add_test(tc, other_batches_are_planned_beside_the_training);
+    tcase_add_test(tc, probabilities_are_those_that_the_loss_is_made_of);
+    tcase_add_test(tc, each_pass_says_the_same);
+    tcase_add_test(tc, weights_of_another_network_are_named);
+    tcase_add_test(tc, data_of_another_shape_are_refused);
+    tcase_add_test(tc, other_data_without_labels_are_refused);
+    tcase_add_test(tc, files_that_are_missing_are_named);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
