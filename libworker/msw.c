@@ -1,11 +1,9 @@
 /* msw.c - the public library msworker.h over the rooms */
-#include "libworker/msworker.h"
+#include "libworker/msw_impl.h"
 
 #include "config.h"
 #include "libworker/node/dynamic.h"
 #include "libworker/node/worker.h"
-#include "libworker/train/model_copy.h"
-#include "libworker/train/train.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +11,7 @@
 
 _Static_assert(sizeof(((struct msw_error *)0)->text) == MS_ERR_TEXT_MAX, "the same texts");
 
-struct msw_job {
-    struct job job;
-};
-
-static int give_error(const struct ms_err *from, int rc, struct msw_error *to)
+int api_give_error(const struct ms_err *from, int rc, struct msw_error *to)
 {
     if (to != NULL && rc < 0) {
         to->code = rc;
@@ -28,7 +22,7 @@ static int give_error(const struct ms_err *from, int rc, struct msw_error *to)
 
 /* ---- jobs ---- */
 
-static int new_job(struct msw_job **ret, struct ms_err *err)
+int api_new_job(struct msw_job **ret, struct ms_err *err)
 {
     *ret = calloc(1, sizeof(**ret));
     return *ret != NULL ? 0 : ms_fail(err, MS_E_NOMEM, "no memory for a job");
@@ -40,7 +34,7 @@ int msw_job_load(const char *path, const char *const *sets, size_t n, struct msw
     struct ms_err err = {0, ""};
     struct msw_job *job = NULL;
     struct job_override *overrides = calloc(n + 1, sizeof(*overrides));
-    int rc = overrides != NULL ? new_job(&job, &err) : ms_fail(&err, MS_E_NOMEM, "no memory");
+    int rc = overrides != NULL ? api_new_job(&job, &err) : ms_fail(&err, MS_E_NOMEM, "no memory");
     for (size_t i = 0; rc == 0 && i < n; i++) {
         overrides[i].key_value = sets[i];
     }
@@ -50,7 +44,7 @@ int msw_job_load(const char *path, const char *const *sets, size_t n, struct msw
     free(overrides);
     if (rc < 0) {
         free(job);
-        return give_error(&err, rc, error);
+        return api_give_error(&err, rc, error);
     }
     *ret = job;
     return 0;
@@ -61,14 +55,14 @@ int msw_job_parse(const char *text, const char *base_dir, struct msw_job **ret,
 {
     struct ms_err err = {0, ""};
     struct msw_job *job = NULL;
-    int rc = new_job(&job, &err);
+    int rc = api_new_job(&job, &err);
     if (rc == 0) {
         rc = job_parse(text, strlen(text), "job", base_dir != NULL ? base_dir : ".", NULL, 0, 0,
                        &job->job, &err);
     }
     if (rc < 0) {
         free(job);
-        return give_error(&err, rc, error);
+        return api_give_error(&err, rc, error);
     }
     *ret = job;
     return 0;
@@ -81,24 +75,11 @@ void msw_job_destroy(struct msw_job *job)
 
 /* ---- training ---- */
 
-struct session {
-    const struct msw_options *options;
-    struct train *train;
-    struct model_copy *model;
-    int want_model;
-    int model_rc;
-    struct ms_err model_err;
-};
-
 static void on_progress(void *arg, const struct train_progress *from)
 {
     struct session *session = arg;
-    const struct msw_options *options = session->options;
-    if (options == NULL || options->on_progress == NULL ||
-        (from->phase == TRAIN_EVALUATING && !from->has_eval) || from->step == 0) {
-        return;
-    }
-    if (from->phase == TRAIN_SAVING) {
+    const int is_eval = from->phase == TRAIN_EVALUATING && from->has_eval;
+    if (session->on_step == NULL || (!from->has_step && !is_eval)) {
         return;
     }
     struct msw_progress to = {.step = from->step,
@@ -113,14 +94,27 @@ static void on_progress(void *arg, const struct train_progress *from)
                               .comm_wait_ms = from->comm_wait_ms,
                               .has_eval = from->has_eval,
                               .eval_loss = from->eval_loss,
-                              .accuracy = from->accuracy};
-    if (options->on_progress(options->arg, &to) != 0) {
-        if (session->train != NULL) {
+                              .accuracy = from->accuracy,
+                              .rank = session->rank,
+                              .ranks = session->ranks};
+    if (session->on_step(session->arg, &to) != 0) {
+        if (session->is_alone) {
             train_stop_at_step(session->train);
         } else {
             worker_leave(0);
         }
     }
+}
+
+/* What no text of a job says. */
+static void on_rank(void *arg, struct train *train, struct job *job, int rank, int world)
+{
+    struct session *session = arg;
+    session->train = train;
+    session->rank = rank;
+    session->ranks = world;
+    job->dataset.callback = session->job->job.dataset.callback;
+    job->evaluate_dataset.callback = session->job->job.evaluate_dataset.callback;
 }
 
 static void on_result(void *arg, struct train *train, const struct train_result *result)
@@ -141,13 +135,13 @@ static int train_alone(struct session *session, const struct job *job, struct ms
                                .world = 1,
                                .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000,
                                .isa = "",
-                               .run_dir =
-                                   session->options != NULL ? session->options->run_dir : NULL,
+                               .run_dir = session->options.run_dir,
                                .log_fd = -1,
                                .on_progress = on_progress,
                                .arg = session};
     struct train_info info;
     struct train_result result;
+    session->ranks = 1;
     session->train = train_create(&cfg);
     if (session->train == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory to train");
@@ -169,15 +163,55 @@ static int train_alone(struct session *session, const struct job *job, struct ms
     return rc;
 }
 
-static int finish(struct session *session, int rc, struct msw_model **ret_model,
-                  const struct ms_err *err, struct msw_error *error)
+static int run_alone(struct session *session, struct ms_err *err)
+{
+    struct job alone = session->job->job;
+    alone.workers = 1;
+    if (session->options.threads > 0) {
+        alone.threads = session->options.threads;
+    }
+    return train_alone(session, &alone, err);
+}
+
+static int run_as_worker(struct session *session, struct ms_err *err)
+{
+    const char *run_dir = session->options.run_dir;
+    struct dynamic dynamic;
+    struct job ours = session->job->job;
+    int rc = dynamic_load(&dynamic, err);
+    rc = rc == 0 ? dynamic_take_job(&dynamic, &ours, err) : rc;
+    if (rc == 0) {
+        struct worker_config worker = {.software = "msworker.h " MSCHED_VERSION,
+                                       .port_min = MS_DATA_PORT_MIN,
+                                       .port_max = MS_DATA_PORT_MAX,
+                                       .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000LL,
+                                       .run_dir = run_dir != NULL ? run_dir : "",
+                                       .log_to_file = 1,
+                                       .on_rank = on_rank,
+                                       .on_progress = on_progress,
+                                       .on_result = on_result,
+                                       .arg = session};
+        dynamic_fill(&dynamic, &ours, &worker);
+        rc = worker_run(&worker, err);
+    }
+    dynamic_fini(&dynamic);
+    return rc;
+}
+
+int session_run(struct session *session, struct ms_err *err)
+{
+    return session->is_alone ? run_alone(session, err) : run_as_worker(session, err);
+}
+
+int session_finish(struct session *session, int rc, struct msw_model **ret_model,
+                   const struct ms_err *err, struct msw_error *error)
 {
     if (rc < 0) {
         model_copy_destroy(session->model);
-        return give_error(err, rc, error);
+        return api_give_error(err, rc, error);
     }
     if (session->model_rc < 0) {
-        return give_error(&session->model_err, session->model_rc, error);
+        return api_give_error(&session->model_err, session->model_rc, error);
     }
     if (ret_model != NULL) {
         *ret_model = (struct msw_model *)session->model;
@@ -185,47 +219,30 @@ static int finish(struct session *session, int rc, struct msw_model **ret_model,
     return 0;
 }
 
+static int train(const struct msw_job *job, int is_alone, const struct msw_options *options,
+                 struct msw_model **ret_model, struct msw_error *error)
+{
+    struct ms_err err = {0, ""};
+    struct session session = {.job = job, .is_alone = is_alone, .want_model = ret_model != NULL};
+    if (options != NULL) {
+        session.options = *options;
+        session.on_step = options->on_progress;
+        session.arg = options->arg;
+    }
+    int rc = session_run(&session, &err);
+    return session_finish(&session, rc, ret_model, &err, error);
+}
+
 int msw_train(const struct msw_job *job, const struct msw_options *options,
               struct msw_model **ret_model, struct msw_error *error)
 {
-    struct ms_err err = {0, ""};
-    struct session session = {.options = options, .want_model = ret_model != NULL};
-    struct job alone = job->job;
-    alone.workers = 1;
-    if (options != NULL && options->threads > 0) {
-        alone.threads = options->threads;
-    }
-    int rc = train_alone(&session, &alone, &err);
-    return finish(&session, rc, ret_model, &err, error);
+    return train(job, 1, options, ret_model, error);
 }
 
 int msw_join(const struct msw_job *job, const struct msw_options *options,
              struct msw_model **ret_model, struct msw_error *error)
 {
-    struct ms_err err = {0, ""};
-    struct session session = {.options = options, .want_model = ret_model != NULL};
-    struct dynamic dynamic;
-    struct job ours = job->job;
-    int rc = dynamic_load(&dynamic, &err);
-    rc = rc == 0 ? dynamic_take_job(&dynamic, &ours, &err) : rc;
-    if (rc == 0) {
-        struct worker_config worker = {.software = "msworker.h " MSCHED_VERSION,
-                                       .port_min = MS_DATA_PORT_MIN,
-                                       .port_max = MS_DATA_PORT_MAX,
-                                       .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000LL,
-                                       .run_dir = "",
-                                       .log_to_file = 1,
-                                       .on_progress = on_progress,
-                                       .on_result = on_result,
-                                       .arg = &session};
-        if (options != NULL && options->run_dir != NULL) {
-            worker.run_dir = options->run_dir;
-        }
-        dynamic_fill(&dynamic, &ours, &worker);
-        rc = worker_run(&worker, &err);
-    }
-    dynamic_fini(&dynamic);
-    return finish(&session, rc, ret_model, &err, error);
+    return train(job, 0, options, ret_model, error);
 }
 
 /* ---- models ---- */
@@ -277,7 +294,7 @@ const char *msw_model_sha256(const struct msw_model *model)
 int msw_model_save(const struct msw_model *model, const char *path, struct msw_error *error)
 {
     struct ms_err err = {0, ""};
-    return give_error(&err, model_copy_save(copy_of(model), path, &err), error);
+    return api_give_error(&err, model_copy_save(copy_of(model), path, &err), error);
 }
 
 void msw_model_destroy(struct msw_model *model)
