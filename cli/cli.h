@@ -85,10 +85,11 @@ int cli_job_status(const Ms__JobInfo *job);
 
 /* The commands. */
 cli_command_fn cmd_run, cmd_submit, cmd_jobs, cmd_show, cmd_logs, cmd_watch, cmd_wait, cmd_cancel,
-    cmd_fetch, cmd_events, cmd_nodes, cmd_status, cmd_certs, cmd_dataset, cmd_export, cmd_help;
+    cmd_fetch, cmd_events, cmd_nodes, cmd_status, cmd_certs, cmd_dataset, cmd_eval, cmd_predict,
+    cmd_export, cmd_help;
 extern const struct cli_option cmd_run_options[], cmd_submit_options[], cmd_jobs_options[],
     cmd_show_options[], cmd_logs_options[], cmd_fetch_options[], cmd_events_options[],
     cmd_wait_options[], cmd_cancel_options[], cmd_certs_options[], cmd_dataset_options[],
-    cmd_export_options[];
+    cmd_eval_options[], cmd_predict_options[], cmd_export_options[];
 
 #endif

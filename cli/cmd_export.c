@@ -1,7 +1,9 @@
 /* cmd_export.c - msctl export: weights in the format, and by the names, of others */
 #include "cli/cli.h"
+#include "cli/export_onnx.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/model.h"
 
 #include "libworker/data/data.h"
 
@@ -9,8 +11,9 @@
 #include <sys/stat.h>
 
 const struct cli_option cmd_export_options[] = {
-    {"output", 'o', "FILE", "what is written: .safetensors, or .ckpt for MindSpore", NULL},
+    {"output", 'o', "FILE", "what is written: .safetensors, .ckpt for MindSpore, or .onnx", NULL},
     {"names", 0, "WHOSE", "of norms: torch, mindspore (unless given for .ckpt) or own", NULL},
+    {"job", 0, "JOB.yaml", "of .onnx: the network's job, instead of the run's", NULL},
     {"force", 0, NULL, "replace a file that is there", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -22,32 +25,15 @@ static int ends_in(const char *path, const char *ending)
     return n > m && strcmp(path + n - m, ending) == 0;
 }
 
-/* Of a run its weights, of a checkpoint the file beside its manifest. */
-static int find_source(const char *word, char *buf, size_t size, struct ms_err *err)
+/* Of an ONNX model tensors are called as in the network. */
+static int read_names(const char *names, const char *to, struct data_export *ret,
+                      struct ms_err *err)
 {
-    struct stat st;
-    const int is_folder = stat(word, &st) == 0 && S_ISDIR(st.st_mode);
-    const int is_manifest = !is_folder && ends_in(word, ".json");
-    const size_t n = strlen(word) - (is_manifest ? strlen(".json") : 0);
-    const char *more = is_folder ? "/weights.safetensors" : is_manifest ? ".safetensors" : "";
-    return (size_t)snprintf(buf, size, "%.*s%s", (int)n, word, more) < size
-               ? MS_OK
-               : ms_fail(err, MS_E_INVALID, "msctl export: '%.80s...' is too long a path", word);
-}
-
-static int read_options(const struct cli_args *args, struct data_export *ret, struct ms_err *err)
-{
-    const char *names = cli_value(args, "names");
-    const char *to = cli_value(args, "output");
-    struct stat st;
-    if (to == NULL) {
-        return ms_fail(err, MS_E_INVALID, "msctl export: give -o FILE.safetensors or -o FILE.ckpt");
-    }
-    if (!ends_in(to, ".safetensors") && !ends_in(to, ".ckpt")) {
+    if (names != NULL && ends_in(to, ".onnx")) {
         return ms_fail(err, MS_E_INVALID,
-                       "msctl export: '%.200s' ends neither in .safetensors nor in .ckpt", to);
+                       "msctl export: --names is for .safetensors and .ckpt: in an ONNX model "
+                       "parameters have the network's own names");
     }
-    ret->to = to;
     if (names == NULL) {
         names = ends_in(to, ".ckpt") ? "mindspore" : "own";
     }
@@ -61,11 +47,43 @@ static int read_options(const struct cli_args *args, struct data_export *ret, st
         return ms_fail(err, MS_E_INVALID,
                        "msctl export: --names %.80s: mindspore, torch and own are known", names);
     }
-    return stat(to, &st) == 0 && !cli_has(args, "force")
+    return MS_OK;
+}
+
+static int read_options(const struct cli_args *args, struct data_export *ret, struct ms_err *err)
+{
+    const char *to = cli_value(args, "output");
+    struct stat st;
+    if (to == NULL) {
+        return ms_fail(err, MS_E_INVALID,
+                       "msctl export: give -o FILE.safetensors, -o FILE.ckpt or -o FILE.onnx");
+    }
+    if (!ends_in(to, ".safetensors") && !ends_in(to, ".ckpt") && !ends_in(to, ".onnx")) {
+        return ms_fail(err, MS_E_INVALID,
+                       "msctl export: '%.200s' ends neither in .safetensors nor in .ckpt or .onnx",
+                       to);
+    }
+    if (cli_has(args, "job") && !ends_in(to, ".onnx")) {
+        return ms_fail(err, MS_E_INVALID, "msctl export: --job is for -o FILE.onnx");
+    }
+    ret->to = to;
+    int rc = read_names(cli_value(args, "names"), to, ret, err);
+    return rc == MS_OK && stat(to, &st) == 0 && !cli_has(args, "force")
                ? ms_fail(err, MS_E_EXISTS,
                          "%.200s is there already: name another file, or replace it with --force",
                          to)
-               : MS_OK;
+               : rc;
+}
+
+static int export_to(const struct cli_args *args, const struct data_export *export,
+                     struct data_exported *ret, struct ms_err *err)
+{
+    static struct job job; /* it has 90 KiB */
+    if (!ends_in(export->to, ".onnx")) {
+        return data_export_weights(export, ret, err);
+    }
+    int rc = cli_model_job(args, export->from, &job, err);
+    return rc < 0 ? rc : export_onnx(&job, export->from, export->to, ret, err);
 }
 
 int cmd_export(struct cli *cli, const struct cli_args *args, struct ms_err *err)
@@ -76,8 +94,8 @@ int cmd_export(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     struct data_exported done;
     int rc = cli_need_words(args, 1, 1, "WEIGHTS", err);
     rc = rc < 0 ? rc : read_options(args, &export, err);
-    rc = rc < 0 ? rc : find_source(args->words[0], from, sizeof(from), err);
-    rc = rc < 0 ? rc : data_export_weights(&export, &done, err);
+    rc = rc < 0 ? rc : cli_model_weights(args->words[0], "export", from, err);
+    rc = rc < 0 ? rc : export_to(args, &export, &done, err);
     if (rc < 0) {
         return rc;
     }

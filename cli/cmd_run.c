@@ -2,6 +2,7 @@
 #include "cli/checkpoints.h"
 #include "cli/eval_name.h"
 #include "cli/json.h"
+#include "cli/model.h"
 #include "cli/paths.h"
 #include "cli/plan_file.h"
 #include "cli/resume.h"
@@ -23,21 +24,6 @@ const struct cli_option cmd_run_options[] = {
     {"plan", 0, "FILE", "train by this plan (plan.txt of a run), or not at all", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
-
-/* Named with the folder itself: the workers, too, find it in this environment. */
-static const char *eval_name(struct run *run)
-{
-    static struct job shown; /* 90 KiB */
-    size_t n = 0;
-    shown = run->job;
-    char *path = shown.evaluate_dataset.path;
-    (void)job_expand_path(run->job.evaluate_dataset.path, path, sizeof(shown.evaluate_dataset.path),
-                          NULL);
-    char *json = job_format(&shown, &n);
-    cli_eval_name(run->eval_name, json, json != NULL ? n : 0);
-    free(json);
-    return run->eval_name;
-}
 
 /* What the process ends with. */
 static int status_of(const struct run *run)
@@ -250,7 +236,8 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
         rc = cli_submit_key(run->key, err);
     }
     if (rc == MS_OK) {
-        run->display.what = eval_name(run);
+        /* named with the folder itself: the workers, too, find it in this environment */
+        run->display.what = cli_eval_name_here(run->eval_name, &run->job);
         rc = run_watch(run, err);
     }
     if (rc == MS_OK) {
@@ -276,6 +263,7 @@ int cmd_run(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (rc == MS_OK) {
         rc = run_dir_listen(&run.dir, err);
     }
+    rc = rc < 0 ? rc : cli_model_keep_job(run.dir.path, &run.job, err);
     if (rc == MS_OK) {
         greet(&run);
         rc = run_start(&run, err);

@@ -42,20 +42,23 @@ const struct cli_command cli_commands[] = {
      "--plan\n"
      "plan.txt trains by that of another run, whatever else the machine does meanwhile.\n",
      NULL},
-    {"submit", "JOB.yaml", "queue a job; prints its id alone", cmd_submit_options, cmd_submit,
-     "${NAME} in paths becomes your environment's value where you have one; what you have not is\n"
-     "left to the nodes, each of which uses its own where its operator allows that name.\n",
+    {"submit", "[JOB.yaml]", "queue a job; prints its id alone", cmd_submit_options, cmd_submit,
+     "${NAME} in paths, and in arguments of data programs, becomes your environment's value where\n"
+     "you have one; what you have not is left to the nodes, each of which uses its own where its\n"
+     "operator allows that name.\n",
      NULL},
     {"jobs", "", "list jobs that wait or run", cmd_jobs_options, cmd_jobs, NULL, NULL},
     {"show", "JOB", "everything about one job", cmd_show_options, cmd_show,
      "--network shows of a job file, or of a job by its id, what each layer makes and costs:\n"
      "shapes, parameters, multiplications with an addition each (MACs) and bytes of values, both\n"
-     "of one sample forward. It needs no data, and for a file no scheduler.\n",
+     "of one sample forward. It needs no data where the job says what their records are, and for\n"
+     "a file no scheduler.\n",
      NULL},
     {"logs", "JOB", "print the log of a rank", cmd_logs_options, cmd_logs,
      "On a terminal escape sequences and other controls are shown as '?'; --raw passes them on.\n",
      NULL},
-    {"fetch", "JOB", "bring weights, metrics and logs of a job here", cmd_fetch_options, cmd_fetch,
+    {"fetch", "JOB", "bring weights, metrics, logs or checkpoints of a job here", cmd_fetch_options,
+     cmd_fetch,
      "For the job's owner and admins. The files come from the nodes that have them, over TLS, and\n"
      "their SHA-256 is checked. What tears goes on where it tore when the same command is given\n"
      "again. A node keeps the folder of a job for 30 days, unless its operator says otherwise.\n",
@@ -83,13 +86,37 @@ const struct cli_command cli_commands[] = {
      NULL},
     {"dataset", "shapes DIR", "write a data set of drawn images in CIFAR-10's layout",
      cmd_dataset_options, cmd_dataset, NULL, NULL},
+    {"eval", "RUN", "loss and metrics of trained weights", cmd_eval_options, cmd_eval,
+     "RUN is the folder of a run, with weights.safetensors unless --weights names others; or a "
+     "job\n"
+     "file with --weights; or weights (.safetensors, .ckpt, .onnx, the manifest of a checkpoint) "
+     "with\n"
+     "the job.json of their run beside them or above. They are evaluated here, by one process, on "
+     "the\n"
+     "job's evaluation data. By plan.txt of the run, on a machine like its own, numbers are those "
+     "that\n"
+     "the training had, to the bit. --data takes all that is not said otherwise from the job; of\n"
+     "data with parts, the test: --set evaluate.dataset.usage=train.\n",
+     NULL},
+    {"predict", "RUN", "what a trained network says of each sample", cmd_predict_options,
+     cmd_predict,
+     "RUN, --weights, --data, --set and --plan are those of msctl eval. A line a sample (of texts, "
+     "a\n"
+     "token), in the order of the data: its number and label, the class that is predicted, and "
+     "the\n"
+     "probabilities of all; of --top K the K largest; of --raw, and of networks that answer with\n"
+     "numbers, the numbers. Classes have their names where the data have any, images their "
+     "files.\n",
+     NULL},
     {"export", "WEIGHTS -o FILE", "write weights in the format of others", cmd_export_options,
      cmd_export,
      "WEIGHTS is a file (.safetensors, .ckpt), the folder of a run, or the manifest of a "
      "checkpoint,\n"
      "whose optimizer is left out. torch.nn calls the parts of norms weight, bias, running_mean "
      "and\n"
-     "running_var: --names torch does so, and load_state_dict takes the file.\n",
+     "running_var: --names torch does so, and load_state_dict takes the file. FILE.onnx is the "
+     "whole\n"
+     "network, for ONNX Runtime and others; job.json of the run says which, or --job.\n",
      NULL},
     {"help", "[COMMAND]", "what a command does and takes", NULL, cmd_help, NULL, NULL},
     {"drain", "", NULL, NULL, NULL, NULL, LATER_DRAIN},

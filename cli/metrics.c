@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    LINE_MAX_BYTES = 4096, /* a step has 300; an evaluation may have more, and is not read here */
+    LINE_MAX_BYTES = 4096,    /* a step has 300; an evaluation that has more is not read here */
     FILE_MAX_BYTES = 1 << 30, /* three million steps; a sparse file may claim more */
     SEEN_MAX_BYTES = 1 << 20, /* of eight million steps it is known whether they have a line */
 };
@@ -98,12 +98,21 @@ static void note_done(struct cli_metrics *m, const json_t *object)
     m->done_seconds = is_done ? seconds : 0;
 }
 
+static void note_eval(struct cli_metrics *m, json_t *object)
+{
+    if (json_object_get(object, "eval_loss") != NULL) {
+        json_decref(m->eval);
+        m->eval = json_incref(object);
+    }
+}
+
 static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t length)
 {
     json_t *object = json_loadb(text, length, 0, NULL);
     int good = 1;
     if (object != NULL) {
         note_done(m, object);
+        note_eval(m, object);
     }
     if (object != NULL && json_object_get(object, "loss") != NULL) {
         if (m->n == CLI_METRICS_MAX) {
@@ -190,6 +199,7 @@ uint64_t cli_metrics_lacks(const struct cli_metrics *metrics, uint64_t from, uin
 
 void cli_metrics_free(struct cli_metrics *metrics)
 {
+    json_decref(metrics->eval);
     free(metrics->seen);
     free(metrics->loss);
     free(metrics->step_ms);

@@ -4,6 +4,7 @@
 
 #include "proto/err.h"
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,12 +20,14 @@ struct cli_metrics {
     uint8_t *seen;      /* owned: bit n of byte m says that step 8 m + n has a line ... */
     size_t n_seen;      /* ... so many bytes; of steps behind them nothing is known */
     double samples, seconds;
+    json_t *eval; /* owned: the last evaluation's line; NULL: there is none of 4 KiB at the most */
     /* what the training's end wrote as the last line; 0: it is not there */
     uint64_t done_steps;
     double done_seconds; /* of training, of a resumed one with those before */
 };
 
-/* Reads the steps of a file, and its last line; others (evaluations, a torn one) are passed over.
+/* Reads the steps of a file, its last evaluation and its last line; others (a torn one) are passed
+ * over.
  * Free with cli_metrics_free. */
 int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *err);
 /* How many steps of from (1 or more) to last_step have no line, and the first of them in *ret. */

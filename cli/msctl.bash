@@ -37,6 +37,7 @@ _msctl() {
         case ${COMP_WORDS[COMP_CWORD - 1]}:$current in
         --only:*) mapfile -t COMPREPLY < <(compgen -W "weights metrics logs" -- "$current") ;;
         -o:* | --output:*) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+        --checkpoint:*) mapfile -t COMPREPLY < <(compgen -W "latest best all" -- "$current") ;;
         *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options fetch)" -- "$current") ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
         esac
@@ -45,6 +46,13 @@ _msctl() {
         case ${COMP_WORDS[COMP_CWORD - 1]}:$current in
         --run-dir:*) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
         --plan:*) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        --resume:*)
+            if [ "$command" = submit ]; then
+                mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            fi
+            ;;
         *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options "$command")" -- "$current") ;;
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
         esac
@@ -56,6 +64,14 @@ _msctl() {
         certs) mapfile -t COMPREPLY < <(compgen -W "init issue install list renew revoke crl show" -- "$current") ;;
         issue) mapfile -t COMPREPLY < <(compgen -W "worker user admin scheduler" -- "$current") ;;
         list | renew | revoke) mapfile -t COMPREPLY < <(compgen -f -W "$(_msctl_certs)" -- "$current") ;;
+        *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        esac
+        ;;
+    eval:* | predict:*)
+        case ${COMP_WORDS[COMP_CWORD - 1]}:$current in
+        --format:*) mapfile -t COMPREPLY < <(compgen -W "csv json" -- "$current") ;;
+        -k:* | --top:* | --set:*) ;;
+        *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options "$command")" -- "$current") ;;
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
         esac
         ;;

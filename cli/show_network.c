@@ -9,12 +9,14 @@
 #include "cli/json.h"
 #include "cli/table.h"
 #include "libworker/graph/cost.h"
+#include "libworker/job/first_weights.h"
 #include "libworker/network/network.h"
 #include "proto/dtype.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53: a double above it may be off by one */
 
@@ -25,6 +27,8 @@ struct picture {
     struct graph_cost *costs; /* of each layer */
     struct graph_cost total;
     int64_t batch;
+    const char *first; /* path of the initial weights; "": none */
+    char taken[512];   /* what is taken of them */
 };
 
 /* ---- numbers ---- */
@@ -122,6 +126,10 @@ static json_t *picture_json(const struct picture *p)
     json_object_set_new(object, "input", sample_json(data));
     json_object_set_new(object, "batch_size", json_integer(p->batch));
     json_object_set_new(object, "layers", list);
+    if (p->first[0] != '\0') {
+        json_object_set_new(object, "initial_weights",
+                            json_pack("{s:s, s:s}", "file", p->first, "taken", p->taken));
+    }
     put_cost(object, p, &p->total);
     json_object_set_new(object, "parameter_bytes",
                         json_integer((json_int_t)fp32_bytes(p->total.parameters)));
@@ -194,6 +202,11 @@ static void print_totals(const struct cli *cli, const struct picture *p)
              cli_format_bytes(count, bytes_of(p, total)),
              cli_format_bytes(bytes, bytes_of(p, total) * (uint64_t)p->batch));
     cli_fact(cli, "activations", text);
+    if (p->first[0] != '\0') {
+        char first[MS_PATH_MAX + sizeof(p->taken) + 8];
+        snprintf(first, sizeof(first), "%s: %s", p->first, p->taken);
+        cli_fact(cli, "begins with", first);
+    }
 }
 
 static int print_table(const struct cli *cli, const struct picture *p, struct ms_err *err)
@@ -244,6 +257,31 @@ static int show_graph(struct cli *cli, struct picture *p, struct ms_err *err)
     return rc;
 }
 
+/* What is wrong is told now; where the file is on the workers' hosts alone, they look. */
+static int look_at_weights(const struct job *job, struct picture *p, struct ms_err *err)
+{
+    char path[MS_PATH_MAX + 1];
+    struct first_weights *weights = NULL;
+    p->first = job->initial_weights;
+    if (p->first[0] == '\0') {
+        return MS_OK;
+    }
+    int rc = job_expand_path(p->first, path, sizeof(path), NULL);
+    const int is_elsewhere = rc < 0 || access(path, F_OK) != 0;
+    if (is_elsewhere) {
+        snprintf(p->taken, sizeof(p->taken), "not on this host; the workers look at it");
+        return MS_OK;
+    }
+    rc = first_weights_open(path, &job->take, p->graph, &weights, err);
+    if (rc < 0) {
+        ms_err_prefix(err, "initial_weights");
+        return rc;
+    }
+    first_weights_say(weights, p->taken, sizeof(p->taken));
+    first_weights_close(weights);
+    return MS_OK;
+}
+
 int show_network(struct cli *cli, const struct job *job, struct ms_err *err)
 {
     struct network *network = NULL;
@@ -253,7 +291,8 @@ int show_network(struct cli *cli, const struct job *job, struct ms_err *err)
     rc = rc < 0 ? rc : job_network_build(job, network, &layers, &graph, err);
     if (rc == MS_OK) {
         struct picture picture = {.network = network, .layers = layers, .graph = graph};
-        rc = show_graph(cli, &picture, err);
+        rc = look_at_weights(job, &picture, err);
+        rc = rc < 0 ? rc : show_graph(cli, &picture, err);
     }
     graph_destroy(graph);
     network_layers_destroy(layers);

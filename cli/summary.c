@@ -3,6 +3,7 @@
 
 #include "cli/checkpoints.h"
 #include "cli/comeback.h"
+#include "cli/eval_table.h"
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
@@ -41,14 +42,8 @@ static const Ms__Progress *last_eval(const Ms__JobInfo *job)
 
 static void print_eval(FILE *out, const Ms__Progress *eval, const char *data)
 {
-    char loss[CLI_FORMAT_MAX];
     char why[CLI_UNSETTLED_MAX];
-    cli_format_real(loss, eval->eval_loss);
-    if (cli_has_accuracy(eval->accuracy)) {
-        fprintf(out, "  accuracy    %.2f %% on %s, loss %s\n", eval->accuracy * 100, data, loss);
-    } else {
-        fprintf(out, "  evaluation  loss %s on %s\n", loss, data);
-    }
+    eval_table_print_loss(out, eval->eval_loss, eval->accuracy, data);
     if (cli_progress_unsettled(why, sizeof(why), eval) != NULL) {
         fprintf(out, "              %s\n", why);
     }
@@ -108,7 +103,9 @@ static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_metr
     char step[CLI_FORMAT_MAX];
     char total[CLI_FORMAT_MAX];
     if (job->steps > 0 && has_succeeded(job)) {
-        fprintf(out, "  steps       %s\n", cli_format_count(step, job->steps));
+        const char *early = strstr(job->reason, MS_TEXT_ENDED_EARLY);
+        fprintf(out, "  steps       %s%s%s\n", cli_format_count(step, job->steps),
+                early != NULL ? "; " : "", early != NULL ? early : "");
         return;
     }
     const uint64_t last = last_step(job, metrics, facts);
@@ -274,6 +271,14 @@ static void print_losses(FILE *out, const Ms__JobInfo *job, const struct cli_met
     fputc('\n', out);
 }
 
+/* The file may have those of a run before, or lack this one. */
+static int is_line_of(const json_t *line, const Ms__Progress *eval)
+{
+    const double loss = json_number_value(json_object_get(line, "eval_loss"));
+    return json_integer_value(json_object_get(line, "epoch")) == (json_int_t)eval->epoch &&
+           fabs(loss - eval->eval_loss) <= 1e-5 * fabs(loss); /* which has fewer digits there */
+}
+
 static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_name,
                           const struct cli_still *still, const struct cli_metrics *metrics,
                           const struct cli_run_facts *facts)
@@ -284,6 +289,7 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     struct cli_speed speed = cli_summary_speed(job, metrics, facts);
     if (eval != NULL) {
         print_eval(out, eval, data);
+        eval_table_print(out, is_line_of(metrics->eval, eval) ? metrics->eval : NULL);
     }
     print_speed(out, &speed, facts);
     print_steps(out, job, metrics, facts);
@@ -414,6 +420,9 @@ static void print_files(FILE *out, const Ms__JobInfo *job, const struct cli_metr
     } else if (!is_good && has_trained(job, metrics, facts)) {
         print_unsaved(out, job, metrics, facts);
     }
+    if (is_there(path, sizeof(path), facts->run_dir, "best.safetensors")) {
+        fprintf(out, "  best        %s\n", path);
+    }
     cli_checkpoints_print(out, facts, !is_good && can_go_on(job, metrics, facts));
     if (is_there(path, sizeof(path), facts->run_dir, "metrics.jsonl")) {
         print_metrics(out, job, metrics, facts, path);
@@ -502,6 +511,7 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
         json_object_set_new(object, "run_dir", json_string(facts->run_dir));
         json_object_set_new(object, "wall_seconds", cli_json_real(facts->seconds));
         put_path(object, "weights", facts->run_dir, "weights.safetensors");
+        put_path(object, "best", facts->run_dir, "best.safetensors");
         put_path(object, "metrics", facts->run_dir, "metrics.jsonl");
         put_count(object, "metrics_step", metrics.last_step);
         uint64_t first = 0;

@@ -50,8 +50,8 @@ ok "and while it runs" grep -q "^epoch 1: accuracy .*; 66 % of the moving statis
 
 # ---- success
 ok "a job of two workers succeeds" run good "$T/job.yaml"
-ok "the run directory keeps logs, metrics, plan and weights and nothing else" \
-    same "$(cd "$T/good" && echo *)" "metrics.jsonl plan.txt scheduler.log weights.safetensors worker_0.log worker_1.log"
+ok "the run directory keeps job, logs, metrics, plan and weights and nothing else" \
+    same "$(cd "$T/good" && echo *)" "job.json metrics.jsonl plan.txt scheduler.log weights.safetensors worker_0.log worker_1.log"
 ok "the summary names the weights' digest" grep -qF "$(digest good)" "$T/good.out"
 ok "and where they lie" grep -qF "$T/good/weights.safetensors" "$T/good.out"
 ok "a log gets no carriage return and no escape" bash -c '! grep -q "[[:cntrl:]]" "$1"' - "$T/good.out"
@@ -197,7 +197,7 @@ none_alive() { [ -z "$(alive)" ]; }
 ok "its children die with it" wait_for 60 none_alive
 ok "its keys are left" [ -e "$T/k9/tls/worker.p12" ]
 ok "the next run says what it found" says "a run that was killed" "$MSCTL" run --run-dir "$T/k9" "$T/job.yaml"
-ok "and has taken keys, socket and database away" same "metrics.jsonl plan.txt scheduler.log worker_0.log worker_1.log" \
+ok "and has taken keys, socket and database away" same "job.json metrics.jsonl plan.txt scheduler.log worker_0.log worker_1.log" \
     "$(cd "$T/k9" && echo *)"
 mkdir "$T/open" && chmod 777 "$T/open"
 ok "a folder that others may write to is refused" says "chmod go-w" "$MSCTL" run --run-dir "$T/open" "$T/job.yaml"

@@ -85,12 +85,36 @@ ok "a training of MindSpore's is exported without its numbers" export_to "$ROOT/
 ok "and its optimizer" same "$(names "$T/ms.safetensors")" \
     "bn1.beta bn1.gamma bn1.moving_mean bn1.moving_variance conv1.weight fc.bias fc.weight"
 
+# ---- ONNX: the run's network, read back as a job's
+ok "a run becomes an ONNX model" export_to "$T/good" net.onnx
+ok "of the names that its weights have" bash -c 'for name in bn1.gamma bn1.moving_variance conv1.weight fc.bias; do grep -qa "$name" "$1" || exit 1; done' - "$T/net.onnx"
+again() { # MODEL NAME: the digest of one step that moves no weight, of a job whose network that is
+    run "$2" --set network="$T/$1" --set optimizer.learning_rate=0 --set steps=1 --set checkpoint=null "$T/job.yaml" && digest "$2"
+}
+ok "which is a network with these weights" again net.onnx from-onnx
+ok "to the same bits as theirs" same "$(digest from-onnx)" "$(digest from-ours)"
+ok "a checkpoint, with the job of its run" export_to "$T/good/checkpoints/net-10.json" point.onnx
+ok "has the same bytes" cmp "$T/net.onnx" "$T/point.onnx"
+ok "an average is what is written" bash -c '"$1" export "$2/averaged/checkpoints/net-10.json" -o "$2/a.onnx" && "$1" export "$2/averaged" -o "$2/b.onnx" && cmp "$2/a.onnx" "$2/b.onnx"' - "$MSCTL" "$T"
+cp "$T/point.ckpt" "$T/lone.ckpt"
+ok "weights that lie alone" status 4 export_to "$T/lone.ckpt" lone.onnx
+ok "say nothing of their network" says "no job.json lies beside it or above, so nothing says of what network it is; give the job's file with --job" export_to "$T/lone.ckpt" lone.onnx
+mkdir -p "$T/planted/w" && cp "$T/point.ckpt" "$T/planted/w/lone.ckpt"
+printf '#!/bin/sh\ntouch "%s/planted/ran"\n' "$T" >"$T/planted/program" && chmod +x "$T/planted/program"
+sed "s|^dataset:.*|dataset: {kind: program, path: $T/planted/program}|; /^evaluate:/d" "$T/job.yaml" >"$T/planted/job.json"
+ok "a job that somebody left there" says "is no job that msctl run left: " export_to "$T/planted/w/lone.ckpt" lone.onnx
+ok "starts no program" [ ! -e "$T/planted/ran" ]
+ok "the job is told" export_to "$T/lone.ckpt" lone.onnx --job "$T/job.yaml"
+ok "of which the same comes" cmp "$T/net.onnx" "$T/lone.onnx"
+ok "that of another network is refused" says "parameter linear.fc.weight of the network is missing" export_to "$T/lone.ckpt" x.onnx --job "$T/torch.yaml"
+ok "names are the network's own" says "--names is for .safetensors and .ckpt" export_to "$T/good" x.onnx --names torch
+
 # ---- what cannot be
 head -c 100 "$T/point.ckpt" >"$T/torn.ckpt"
 ok "a torn file is named" says "torn.ckpt: at byte 87 a field is longer than what it is in" export_to "$T/torn.ckpt" x.safetensors
 ok "by a job, too" fails run torn --set initial_weights="$T/torn.ckpt" "$T/job.yaml"
 ok "in its words" grep -q "initial_weights: .*torn.ckpt: at byte 87" "$T/torn.out"
-ok "an ending that is none is refused" says "ends neither in .safetensors nor in .ckpt" export_to "$T/good" x.pt
+ok "an ending that is none is refused" says "ends neither in .safetensors nor in .ckpt or .onnx" export_to "$T/good" x.pt
 ok "a folder without weights, too" says "nowhere" export_to "$T/nowhere" x.ckpt
 ok "and nothing is left" bash -c '! ls "$1"/x.* 2>/dev/null' - "$T"
 ok "it tells programs what it did" bash -c '"$1" --json export "$2" -o "$3" | jq -e ".tensors == 7 and .bytes == 696"' - \

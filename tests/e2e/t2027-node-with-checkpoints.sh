@@ -12,7 +12,7 @@ network: cifar_small
 dataset: {kind: shapes, samples: 320}
 batch_size: 16
 epochs: 1000000
-steps: 1500
+steps: 600
 optimizer: {kind: adam, learning_rate: 0.001}
 checkpoint: {prefix: x, every_steps: 20}
 YAML
@@ -91,7 +91,7 @@ ok "and has the weights of the undisturbed one" ends_like 6
 
 # ---- the cluster is stopped, first its scheduler and then the workers, which save, and started again: no checkpoint was told of
 ok "three nodes are idle once more" wait_for 120 idle 3
-stopped=(-n 1 --set checkpoint.every_steps=1000000 --set steps=3000)
+stopped=(-n 1 --set checkpoint.every_steps=1000000 --set steps=1200)
 undisturbed=
 ok "an undisturbed job ends" status 0 as alice wait --timeout 300 "$(as alice submit "${stopped[@]}" "$T/job.yaml")"
 undisturbed=$(as alice --json show 7 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')

@@ -53,7 +53,7 @@ ok "the scheduler's log tells it" [ "$(grep -c 'run.restarts child="\?scheduler'
 ok "its address stayed" [ "$(grep -o 'scheduler.listen address=127[^ ]*' "$T/again/scheduler.log" | sort -u | wc -l)" = 1 ]
 ok "progress went on where it was" bash -c '! sed 1,4d "$1" | grep "before the first step"' - "$T/again.log"
 ok "nothing but results is left" \
-    same "$(cd "$T/again" && echo *)" "metrics.jsonl plan.txt scheduler.log weights.safetensors worker_0.log worker_1.log worker_2.log"
+    same "$(cd "$T/again" && echo *)" "job.json metrics.jsonl plan.txt scheduler.log weights.safetensors worker_0.log worker_1.log worker_2.log"
 
 # ---- with recovery off its end is the run's
 start off "$MSCTL" run --run-dir "$T/off" --set recovery=false "$T/long.yaml"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# t2062-cut-link.sh - the data link between two hosts is cut for good, and the spares are on one of them: no step is lost
+# t2062-cut-link.sh - the data link between two hosts is cut for good, and the spares are on one of them, one of which is slow: no step is lost
 . "$(dirname "$0")/lib.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3 nsenter ip
 unset MSCHED_TEST_SHARED # drawn data

@@ -17,7 +17,8 @@ for path in bin/msctl bin/msschedd bin/msworker include/msworker.h share/man/man
     share/bash-completion/completions/msctl lib/systemd/system/msschedd.service \
     lib/systemd/system/msworker@.service lib/systemd/system/mscluster.target lib/sysusers.d/msched.conf \
     lib/tmpfiles.d/msched.conf share/doc/msched/samples/msworker.conf share/doc/msched/README.md \
-    share/doc/msched/operations.md share/doc/msched/examples/mnist.yaml share/doc/msched/examples/train.c; do
+    share/doc/msched/operations.md share/doc/msched/examples/mnist.yaml share/doc/msched/examples/train.c \
+    share/doc/msched/examples/points.c; do
     ok "$path" [ -s "$D$prefix/$path" ]
 done
 for document in "$ROOT"/docs/*.md; do
@@ -65,11 +66,13 @@ if ! grep -q __asan_init "$lib/libmsworker.so" && ! grep -q __tsan_init "$lib/li
     export PKG_CONFIG_SYSROOT_DIR=$D PKG_CONFIG_PATH=${pc%/*}
     compile() {
         # shellcheck disable=SC2046 # flags are words
-        "$@" $(pkg-config --cflags msworker) "$ROOT/examples/train.c" -o "$T/train" $(pkg-config --libs msworker)
+        "${@:2}" $(pkg-config --cflags msworker) "$ROOT/examples/$1.c" -o "$T/$1" $(pkg-config --libs msworker) -lm
     }
-    ok "a C program compiles against it" compile "$CC" -std=c11 -Wall -Wextra -Werror
+    ok "a C program compiles against it" compile train "$CC" -std=c11 -Wall -Wextra -Werror
     ok "and trains" says "step 200 of 200: loss" env LD_LIBRARY_PATH="$lib" "$T/train"
     ok "and prints the digest" says "weights_sha256" env LD_LIBRARY_PATH="$lib" "$T/train"
+    ok "one with a network and data of its own, too" compile points "$CC" -std=c11 -Wall -Wextra -Werror
+    ok "and trains" says "weights_sha256" env -C "$T" LD_LIBRARY_PATH="$lib" "$T/points"
     ok "the version is the project's" says "$("$MSCTL" --version | sed 's/msctl //')" pkg-config --modversion msworker
     if command -v c++ >/dev/null; then
         printf '#include <msworker.h>\nint main() { return msw_version() == nullptr; }\n' >"$T/version.cc"
@@ -114,7 +117,7 @@ without() { PKG_CONFIG_LIBDIR=$T/pkgconfig meson setup "$1" "$ROOT" "${@:2}"; }
 programs() { ninja -C "$1" -t targets all | sed -n 's/: .*LINKER.*//p' | grep -vE '\.(a|so)' | xargs -n1 basename | sort | paste -sd' '; }
 ok "without check the tests cannot be built" bash -c '! "$@"' - env PKG_CONFIG_LIBDIR="$T/pkgconfig" meson setup "$T/whole" "$ROOT"
 ok "a node needs neither check nor SQLite" without "$T/node" -Dtests=false -Dscheduler=false
-ok "and builds two programs and the example" [ "$(programs "$T/node" | sed 's/libmsworker[^ ]* //g')" = "msctl msworker train" ]
+ok "and builds two programs and the examples" [ "$(programs "$T/node" | sed 's/libmsworker[^ ]* //g')" = "msctl msworker points train" ]
 ok "a head node that does not train" meson setup "$T/head" "$ROOT" -Dtests=false -Dworker=false
 ok "builds two" [ "$(programs "$T/head")" = "msctl msschedd" ]
 ok "the tests want both" says "say -Dtests=false, too" meson setup "$T/none" "$ROOT" -Dworker=false

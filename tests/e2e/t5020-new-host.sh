@@ -98,6 +98,7 @@ run_line() {
     line=${line%%  \#*}
     line=${line%"${line##*[! ]}"}
     line=${line//\/etc\/msched/$config}
+    line=${line/3:500/3:${oldest:-}}
     case $line in
     "meson "*) return ;; # done above, into another folder
     "sudo systemctl enable --now "*)
@@ -120,12 +121,14 @@ block() {
         /^```/ { inside = !inside; n += inside; next }
         here && inside && n == want && !/^#/ { print }' "$ROOT/docs/operations.md"
 }
-# run_block N M HOST USER
+# run_block N M HOST USER [WHO]: lines with sudo are those of WHO, where somebody is named
 run_block() {
-    local line n=0
+    local line user n=0
     while read -r line; do
         n=$((n + 1))
-        run_line "$3" "$4" "section $1" "$line"
+        user=$4
+        [[ $line != sudo\ * ]] || user=${5:-$4}
+        run_line "$3" "$user" "section $1" "$line"
         case $line in *"enable --now msschedd"*) wait_for 60 served ;; esac
     done < <(block "$1" "$2")
     ok "section $1 has its block $2" [ $n -gt 0 ]
@@ -198,6 +201,7 @@ batch_size: 16
 epochs: 1
 loss: mse
 optimizer: {kind: sgd, learning_rate: 0.01}
+checkpoint: {every_steps: 5}
 YAML
 for host in head node7; do
     install -m 644 "$T/job.yaml" "$T/$host/home/alice/job.yaml"
@@ -213,26 +217,32 @@ ok "who submits with a certificate is the same somebody" says '"owner":"user:ali
 ok "both jobs end well" on node7 alice msctl wait --timeout 120 1 2
 run_block 4 5 node7 alice
 ok "she has her weights" [ -s "$T/node7/home/alice/results/weights.safetensors" ]
+ok "and the newest checkpoint" bash -c 'ls "$1"/*/*.json || ls "$1"/*.json' - "$T/node7/home/alice/results"
 ok "nobody else does" fails on head bob msctl fetch 1 -o theirs
 # a job that was cancelled, and one that goes on from it
 jobs=$T/node7/var/lib/msched/jobs
-saved() { find "$jobs/3/checkpoints" -name '*.json' 2>/dev/null | sed 's/.*-\([0-9]*\).json/\1/' | sort -n | tail -n 1; }
+all_saved() { find "$jobs/3/checkpoints" -name '*.json' 2>/dev/null | sed 's/.*-\([0-9]*\).json/\1/' | sort -n; }
+saved() { all_saved | tail -n 1; }
 has_saved() { [ -n "$(saved)" ]; }
-{
-    sed 's/^epochs: .*/epochs: 1000000/' "$T/job.yaml"
-    echo 'checkpoint: {every_steps: 100}'
-} >"$T/node7/home/alice/job.yaml"
+sed -e 's/^epochs: .*/epochs: 1000000/' -e 's/^checkpoint: .*/checkpoint: {every_steps: 100, keep_max: 1000}/' \
+    "$T/job.yaml" >"$T/node7/home/alice/job.yaml"
 ok "she submits one that saves" same_text "$(on node7 alice msctl submit job.yaml)" 3
 ok "which it does" wait_for 120 has_saved
 ok "she cancels it" on node7 alice msctl cancel 3
 ok "and it is over" status 5 on node7 alice msctl wait --timeout 120 3
 echo "steps: $(($(saved) + 20))" >>"$T/node7/home/alice/job.yaml"
-ok "its own folder is closed to others" says data_roots on node7 alice bash -c \
+ok "its own folder is closed to others" says "has not lent it" on node7 alice bash -c \
     'msctl wait --timeout 120 "$(msctl submit --set resume=/var/lib/msched/jobs/3/checkpoints job.yaml)"'
-run_block 4 6 node7 root
-run_block 4 7 node7 alice
-ok "the next one ends well" status 0 on node7 alice msctl wait --timeout 120 5
-ok "from where the other one was" grep -q "\"step\": *$(($(saved) + 1))," <(grep -m 1 '"step"' "$jobs/5/metrics.jsonl")
+oldest=$(all_saved | head -n 1) # for the guide's 500
+run_block 4 6 node7 alice
+starts_behind() { grep -q "\"step\": *$(($2 + 1))," <(grep -m 1 '"step"' "$jobs/$1/metrics.jsonl"); } # JOB STEP
+ok "one goes on from where it was" wait_for 120 starts_behind 5 "$(saved)"
+ok "and has no end" on node7 alice msctl cancel 5
+ok "one from another step" status 0 on node7 alice msctl wait --timeout 120 6
+ok "is from that one" starts_behind 6 "$oldest"
+run_block 4 7 node7 alice root
+ok "the next one ends well" status 0 on node7 alice msctl wait --timeout 120 7
+ok "from where the other one was" starts_behind 7 "$(saved)"
 ok "her file of settings is hers alone" [ "$(stat -c %a "$T/node7/home/alice/.config/msched/client.p12")" = 600 ]
 
 # ---- who can read what
@@ -275,7 +285,7 @@ ok "who was revoked stays out" wait_for 60 fails on node7 alice msctl status
 ok "a new login on the head node is out, too" status 4 on head alice msctl status
 # groups are a process's own: what section 9 says about those that she has
 ok "something happens" on head root msctl submit /home/alice/job.yaml
-ok "what she runs since before still sees it" wait_for 60 bash -c '[ "$(grep -c job.submitted "$1")" = 6 ]' - "$T/alice-before.log"
+ok "what she runs since before still sees it" wait_for 60 bash -c '[ "$(grep -c job.submitted "$1")" = 8 ]' - "$T/alice-before.log"
 ok "the text says so, and how to end it" grep -qx 'sudo loginctl terminate-user alice; sudo pkill -KILL -u alice .*' "$ROOT/docs/operations.md"
 stop alice-before KILL
 stop head-msschedd

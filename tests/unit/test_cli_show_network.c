@@ -254,6 +254,40 @@ START_TEST(more_macs_than_a_double_counts_are_told_as_a_real)
 }
 END_TEST
 
+/* ---- with what it begins ---- */
+
+START_TEST(what_is_taken_of_initial_weights_is_said)
+{
+    static const char text[] = "network: linear\nloss: mse\ndataset: {kind: nonlinear}\n"
+                               "optimizer: {kind: sgd, learning_rate: 0.1}\n"
+                               "initial_weights: {file: weights-gemm.onnx, exclude: fc.bias}\n";
+    char folder[512];
+    ck_assert_ptr_nonnull(getenv("MSCHED_SOURCE_ROOT"));
+    snprintf(folder, sizeof(folder), "%s/tests/golden/onnx", getenv("MSCHED_SOURCE_ROOT"));
+    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", folder, NULL, 0, 0, &job, err));
+    char *shown = print(0, 0);
+    json_t *json = print_json();
+    ck_assert_msg(strstr(shown, "weights-gemm.onnx: 1 of 2 parameters; fc.bias begins by its init"),
+                  "%s", shown);
+    ck_assert_str_eq(
+        json_string_value(json_object_get(json_object_get(json, "initial_weights"), "taken")),
+        "1 of 2 parameters; fc.bias begins by its init");
+    json_decref(json);
+    free(shown);
+
+    snprintf(job.take.exclude[0], sizeof(job.take.exclude[0]), "fd.bias");
+    struct cli cli = {.out = stdout, .err = stderr};
+    ck_ms_fails(show_network(&cli, &job, err), MS_E_INVALID,
+                "initial_weights: exclude: 'fd.bias' matches no parameter");
+
+    snprintf(job.initial_weights, sizeof(job.initial_weights), "${NOT_SET_HERE}/w.safetensors");
+    shown = print(0, 0);
+    ck_assert_msg(strstr(shown, "w.safetensors: not on this host; the workers look at it"), "%s",
+                  shown);
+    free(shown);
+}
+END_TEST
+
 /* ---- of the scheduler ---- */
 
 START_TEST(a_job_of_the_scheduler_shows_what_its_file_did)
@@ -307,6 +341,7 @@ int main(void)
     tcase_add_test(tc, figures_of_a_sample_are_the_same_in_any_batch);
     tcase_add_loop_test(tc, a_table_fits_the_terminal, 36, 130);
     tcase_add_test(tc, more_macs_than_a_double_counts_are_told_as_a_real);
+    tcase_add_test(tc, what_is_taken_of_initial_weights_is_said);
     tcase_add_test(tc, a_job_of_the_scheduler_shows_what_its_file_did);
     tcase_add_test(tc, a_job_that_this_release_cannot_read_is_named);
     suite_add_tcase(suite, tc);

@@ -150,7 +150,8 @@ END_TEST
 /* An autoencoder's second half: whole blocks and less, groups, holes, odd windows, rows. */
 static struct graph *network_of(int width, int64_t batch)
 {
-    const struct network_input input = {batch, 3, 8, 8, 5, 0, 0};
+    const struct network_input input = {
+        .batch = batch, .channels = 3, .height = 8, .width = 8, .classes = 5};
     struct network *network = NULL;
     struct graph *graph = NULL;
     char text[4096];
