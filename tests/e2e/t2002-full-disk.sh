@@ -55,13 +55,18 @@ before=$(held)
 while refill && [ "$cancelled" -lt 20 ] && ctl a cancel "$((cancelled += 1))" >/dev/null 2>"$T/refused"; do :; done
 ok "and all that come after them" [ "$(ctl a jobs --all | grep -c CANCELLED)" = 20 ]
 ok "which fold the log of writes in and begin it anew, and take at most a piece" [ $((before - $(held))) -le 524288 ]
-truncate -s 524288 "$T/disk/state.db.reserve"
-refill
-# the scheduler may be folding its log in, which gives room back: what it takes in that moment counts
+# What is left free while nobody has filled the disk yet is the scheduler's as well: it stands still meanwhile. A cancel that comes
+# before it has looked again counts, and so does one for which it folds its log in, which gives room back.
+leave_half() {
+    kill -STOP "${pid_of[a]}"
+    truncate -s 524288 "$T/disk/state.db.reserve"
+    refill
+    kill -CONT "${pid_of[a]}"
+}
 refused_in_time() {
     next=21
     while [ "$next" -le 40 ]; do
-        refill
+        leave_half
         ctl a cancel "$next" >/dev/null 2>"$T/refused"
         case $? in
         0) next=$((next + 1)) ;;
