@@ -1,10 +1,11 @@
 /* layer.h - a layer as a document says it, and the kinds that there are; private to this room
  *
- * A new kind of layer is: its keys in layer_kinds.c, with the function that makes its ops; a row of
- * docs/networks.md; cases of tests/unit/test_layers. */
+ * A new kind of layer is: its keys in layer_kinds.c; the function that makes its ops in the file of
+ * its like; a row of docs/networks.md; cases of tests/unit/test_layers. */
 #ifndef NETWORK_LAYER_H
 #define NETWORK_LAYER_H
 
+#include "libworker/graph/op.h"
 #include "libworker/network/network.h"
 #include "libworker/schema/field.h"
 #include "proto/limits.h"
@@ -153,7 +154,7 @@ int inputs_check_read(struct building *b, int output);
 
 /* b->err's text with the place and the layer before it. */
 int build_fail(struct building *b, const struct tree_node *at, const struct layer *layer);
-/* ---- layer_kinds.c: of what layers are built ---- */
+/* ---- layer_part.c: of what layers are built ---- */
 
 struct fans { /* values that one output sums over, and outputs that one value goes into */
     int64_t in, out;
@@ -162,28 +163,48 @@ struct init build_init(const struct rule *rule, struct fans fans);
 /* A parameter of the layer, by the name that `part` of it has. A tensor, or a negative code. */
 int build_param(const struct building *b, const struct layer *layer, const char *part,
                 const struct shape *shape, struct init init);
+/* The same of a moving statistic, which begins with value. */
+int build_state(const struct building *b, const struct layer *layer, const char *part,
+                const struct shape *shape, double value);
+/* The bias of the op, where the layer has one and the op's weight is there. */
+void build_bias(const struct building *b, const struct layer *layer, struct op *op, int64_t out,
+                struct fans fans);
 /* 4: images, 3: sequences, 2: rows. MS_E_INVALID with what it gets instead. */
 int build_want_dims(struct building *b, const struct layer *layer, const struct tree_node *at,
                     int x, int n_dims);
 /* y; a negative one is an error of the graph, which gets its place. */
 int build_made(struct building *b, const struct layer *layer, const struct tree_node *at, int y);
-
-/* layer_recurrent.c: struct layer_kind's build and check of lstm and gru. */
-int build_recurrent(struct building *b, const struct layer *layer, const struct tree_node *at,
-                    int x);
-int layer_check_recurrent(const struct layer *layer, const struct tree_node *at, const char *place,
-                          struct ms_err *err);
-/* layer_lists.c: struct layer_kind's build of those that are lists. */
-int build_sequential(struct building *b, const struct layer *layer, const struct tree_node *at,
-                     int x);
-int build_residual(struct building *b, const struct layer *layer, const struct tree_node *at,
-                   int x);
-int build_concat(struct building *b, const struct layer *layer, const struct tree_node *at, int x);
-/* Branches, or a list of names. */
-int layer_check_concat(const struct layer *layer, const struct tree_node *at, const char *place,
-                       struct ms_err *err);
-int build_repeat(struct building *b, const struct layer *layer, const struct tree_node *at, int x);
+/* Channels, or values of rows, from first on. */
+int build_slice_of(struct building *b, const struct layer *layer, const struct tree_node *at, int x,
+                   int64_t first, int64_t size);
 /* Of a tensor. */
 const struct shape *build_shape(const struct building *b, int x);
+
+/* ---- build of struct layer_kind, by the files that have them ---- */
+
+typedef int layer_build(struct building *b, const struct layer *layer, const struct tree_node *at,
+                        int x);
+typedef int layer_check(const struct layer *layer, const struct tree_node *at, const char *place,
+                        struct ms_err *err);
+
+/* layer_image.c */
+layer_build build_conv2d, build_transposed, build_max_pool, build_avg_pool, build_global_avg_pool,
+    build_pad, build_upsample;
+layer_check layer_check_upsample; /* align_corners is of linear ones */
+/* layer_norm.c */
+layer_build build_batch_norm, build_layer_norm, build_group_norm, build_instance_norm, build_scale;
+/* layer_value.c */
+layer_build build_dense, build_slice, build_shuffle, build_relu, build_softmax, build_dropout,
+    build_activation, build_gelu, build_flatten, build_add, build_mul, build_linear, build_sub,
+    build_hard_sigmoid;
+/* layer_token.c */
+layer_build build_embedding, build_positional, build_tokens, build_class_token, build_token,
+    build_dot_product, build_attention;
+/* layer_recurrent.c: lstm and gru */
+layer_build build_recurrent;
+layer_check layer_check_recurrent;
+/* layer_lists.c: those that are lists */
+layer_build build_sequential, build_residual, build_concat, build_repeat;
+layer_check layer_check_concat; /* branches, or a list of names */
 
 #endif
