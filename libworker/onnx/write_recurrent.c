@@ -43,18 +43,25 @@ static int is_pair(const struct write *w, int a, int b)
                        &graph_tensor(w->graph, of[1]->out[0])->shape);
 }
 
-/* The second one comes behind the first, or behind what makes a row of its last token. */
+/* The forward one of b, which is the nearest before it: another layer may read the input, too. The
+ * second one comes behind the first, or behind what makes a row of its last token. -1: none. */
+static int forward_of(const struct write *w, int b)
+{
+    return is_pair(w, b - 2, b) ? b - 2 : is_pair(w, b - 4, b) ? b - 4 : -1;
+}
+
 static struct directions directions_of(const struct write *w, int index)
 {
-    struct directions ret = {.n = 1, .at = {index, index}};
+    const int before = forward_of(w, index);
+    if (before >= 0) {
+        return (struct directions){2, {before, index}};
+    }
     for (int apart = 2; apart <= 4; apart += 2) {
-        if (is_pair(w, index, index + apart)) {
-            ret = (struct directions){2, {index, index + apart}};
-        } else if (is_pair(w, index - apart, index)) {
-            ret = (struct directions){2, {index - apart, index}};
+        if (forward_of(w, index + apart) == index) {
+            return (struct directions){2, {index, index + apart}};
         }
     }
-    return ret;
+    return (struct directions){.n = 1, .at = {index, index}};
 }
 
 /* ---- parameters ---- */

@@ -210,6 +210,10 @@ static const char *const of_words[] = {
     "- lstm: {name: r, hidden: 4, layers: 2, bidirectional: true, dropout: 0.25}\n"
     "- gru: {hidden: 3, bias: none}\n- lstm: {hidden: 1, bidirectional: true}\n"
     "- dense: {out: classes}\n",
+    /* both directions belong to the second, though the first is as wide and reads the same */
+    "- embedding: {name: e, words: 20, size: 6}\n- lstm: {name: a, hidden: 4}\n"
+    "- lstm: {name: b, from: e, hidden: 4, bidirectional: true}\n- concat: {from: [a, b]}\n"
+    "- dense: {out: classes}\n",
 };
 
 START_TEST(a_list_of_words_comes_back)
