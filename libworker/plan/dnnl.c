@@ -345,6 +345,11 @@ const struct dn_md *dn_md(struct dn *dn, enum ms_dtype dtype, int n_dims, const 
     return md;
 }
 
+int dn_md_fail(struct ms_err *err)
+{
+    return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+}
+
 const struct dn_md *dn_md_named(struct dn *dn, enum ms_dtype dtype, int n_dims, const int64_t *dims,
                                 const char *name)
 {

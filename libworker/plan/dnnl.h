@@ -116,6 +116,8 @@ const struct dn_md *dn_md_named(struct dn *dn, enum ms_dtype dtype, int n_dims, 
 /* The same tensor in another layout. */
 const struct dn_md *dn_md_as(struct dn *dn, const struct dn_md *md, enum dn_tag tag);
 const struct dn_md *dn_md_as_named(struct dn *dn, const struct dn_md *md, const char *name);
+/* MS_E_NOMEM: what a NULL of these means where there is such a layout. */
+int dn_md_fail(struct ms_err *err);
 /* The same memory as one of our layouts says it: where a dimension is 1 several of them are one,
  * and an implementation may know it by one of its names alone. For dn_spec only, for it is another
  * pointer than md; NULL: it is no such layout, or no memory. */

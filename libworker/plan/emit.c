@@ -112,8 +112,7 @@ static int as_rows(struct plan *plan, int op, struct operand *at, const struct d
                    struct ms_err *err)
 {
     const struct dn_md *plain = dn_md_as(plan->dn, *md, DN_PLAIN);
-    int rc = plain == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                           : emit_as(plan, op, *at, *md, plain, at, err);
+    int rc = plain == NULL ? dn_md_fail(err) : emit_as(plan, op, *at, *md, plain, at, err);
     *md = rc == 0 ? plain : *md;
     return rc;
 }
@@ -158,7 +157,7 @@ int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md
         rc = as_rows(plan, op, &at, &md, err);
         md = dn_md_as(plan->dn, to, DN_PLAIN);
         if (rc < 0 || md == NULL) {
-            return rc < 0 ? rc : ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+            return rc < 0 ? rc : dn_md_fail(err);
         }
     }
     if (md == to || emit_padded(plan, md) == emit_padded(plan, to)) {

@@ -73,8 +73,7 @@ static int get_directly(struct plan *own, const struct plan_param *p, void *from
                         struct ms_err *err)
 {
     const struct dn_md *rows = dn_md(own->dn, own->weights_dtype, p->n_dims, p->dims, DN_PLAIN);
-    return rows == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                        : plan_reorder(own, p->md, from, rows, logical, err);
+    return rows == NULL ? dn_md_fail(err) : plan_reorder(own, p->md, from, rows, logical, err);
 }
 
 static int is_direct(const struct plan *own, const struct plan_param *p)

@@ -76,7 +76,7 @@ static int stages_init(struct stages *st, struct plan *plan, const struct plan_p
         st->flat = dn_md(plan->dn, dtype, p->n_dims, p->dims, DN_PLAIN);
     }
     if (st->rows == NULL || st->via == NULL || st->flat == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        return dn_md_fail(err);
     }
     st->a = alloc_zeros(dn_md_bytes(st->rows));
     st->b = alloc_zeros(dn_md_bytes(st->via));

@@ -45,7 +45,7 @@ static int take_image(struct lowering *lo, int tensor, struct ms_err *err)
     const struct dn_md *image =
         dn_md(plan->dn, dn_md_dtype(value->md), DN_IMAGE_DIMS, shape->dim, DN_PLAIN);
     if (image == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        return dn_md_fail(err);
     }
     *value = emit_at(value->at, image);
     return 0;
@@ -61,8 +61,7 @@ int lower_known_layout(struct lowering *lo, int op, int tensor, struct ms_err *e
     }
     const struct dn_md *to = dn_md_as(plan->dn, md, DN_NCHW16C);
     to = to != NULL ? to : dn_md_as(plan->dn, md, DN_PLAIN);
-    return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                      : lower_relayout(lo, op, tensor, to, err);
+    return to == NULL ? dn_md_fail(err) : lower_relayout(lo, op, tensor, to, err);
 }
 
 int lower_channels(struct lowering *lo, int index, int tensor, struct ms_err *err)
@@ -198,7 +197,7 @@ int lower_pool(struct lowering *lo, int index, struct ms_err *err)
                            .inference = !plan->training};
     lower_window(op, &spec);
     struct dn_pd *pd = NULL;
-    int rc = spec.dst == NULL   ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+    int rc = spec.dst == NULL   ? dn_md_fail(err)
              : lo->spec != NULL ? lower_obey(lo, index, &spec, &pd, err)
                                 : lower_only(plan, &spec, &pd, err);
     if (rc < 0) {
@@ -229,7 +228,7 @@ int lower_loss(struct lowering *lo, int index, struct ms_err *err)
     int64_t dims[2] = {shape_count(shape) / columns, columns}; /* of sequences a row a token */
     const struct dn_md *rows = dn_md(plan->dn, plan->precision, 2, dims, DN_PLAIN);
     if (rows == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        return dn_md_fail(err);
     }
     struct operand at;
     int rc = emit_as(plan, index, logits->at, logits->md, rows, &at, err);
@@ -271,7 +270,7 @@ int lower_same(struct lowering *lo, int index, struct ms_err *err)
     const struct dn_md *md = is_from ? dn_md(plan->dn, plan->precision, 2, to->dim, DN_PLAIN)
                                      : lower_sequence_md(plan, op->out[0]);
     if (md == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        return dn_md_fail(err);
     }
     lo->values[op->out[0]] = emit_at(lo->values[op->in[0]].at, md);
     return 0;

@@ -52,7 +52,7 @@ static int all_any(struct plan *plan, struct dn_spec *spec, struct ms_err *err)
     for (int i = 0; i < 3; i++) {
         *mds[i] = dn_md_as(plan->dn, *mds[i], DN_ANY);
         if (*mds[i] == NULL) {
-            return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+            return dn_md_fail(err);
         }
     }
     return 0;
@@ -207,8 +207,7 @@ static int dense_pd(struct lowering *lo, int index, struct dn_spec *spec, int pa
     }
     dn_pd_destroy(pd);
     spec->weights = any;
-    return any == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                       : lower_only(plan, spec, ret, err);
+    return any == NULL ? dn_md_fail(err) : lower_only(plan, spec, ret, err);
 }
 
 int lower_dense_bwd_data(struct lowering *lo, int index, struct ms_err *err)

@@ -3,11 +3,6 @@
  * A row of tokens is one of t c channels, so that a token before them is channels before them. */
 #include "libworker/plan/lowering.h"
 
-static int fail_nomem(struct ms_err *err)
-{
-    return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
-}
-
 static const struct shape *shape_of(const struct plan *plan, int tensor)
 {
     return &graph_tensor(plan->graph, tensor)->shape;
@@ -66,7 +61,7 @@ int lower_moved(struct lowering *lo, int index, struct ms_err *err)
     }
     const struct dn_md *from = lo->values[op->in[0]].md;
     const struct dn_md *md = own_layout(plan, op->out[0], dn_md_tag(from));
-    rc = md == NULL ? fail_nomem(err) : emit_value(lo, op->out[0], md, err);
+    rc = md == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], md, err);
     if (rc < 0) {
         return rc;
     }
@@ -100,7 +95,7 @@ int lower_class_token(struct lowering *lo, int index, struct ms_err *err)
                                              .first = op->forward >= 0 ? size : -size,
                                              .groups = 1};
     struct operand token = {PLACE_NONE, 0};
-    int rc = md == NULL ? fail_nomem(err) : emit_value(lo, op->out[0], md, err);
+    int rc = md == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], md, err);
     if (rc == 0 && op->forward < 0) {
         rc = lower_plain_weight(plan, op->in[1], &token, err);
     }
@@ -122,7 +117,7 @@ int lower_class_token_bwd(struct lowering *lo, int index, struct ms_err *err)
         .x = row_of(plan, op->in[0]), .y = rows, .first = 0, .groups = 1};
     const struct operand none = {PLACE_NONE, 0};
     struct operand dw;
-    const int taken = md == NULL ? fail_nomem(err) : emit_buffer_for(plan, md, err);
+    const int taken = md == NULL ? dn_md_fail(err) : emit_buffer_for(plan, md, err);
     const struct operand at = {PLACE_ARENA, taken};
     int rc = taken < 0 ? taken : emit_channels(lo, index, md, &channels, none, at, err);
     rc = rc < 0 ? rc : lower_param_gradient(lo, op->out[0], param, &dw, err);

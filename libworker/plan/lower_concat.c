@@ -56,11 +56,6 @@ static const struct dn_md *part_of(struct plan *plan, int tensor, const struct d
     return dn_md_part(plan->dn, whole, shape.dim, offsets);
 }
 
-static int fail_nomem(struct ms_err *err)
-{
-    return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
-}
-
 /* A value with the dimensions that the graph says: rows may still lie as the image that they were.
  */
 static int source_of(struct lowering *lo, int index, int tensor, struct operand *ret,
@@ -73,7 +68,7 @@ static int source_of(struct lowering *lo, int index, int tensor, struct operand 
         return 0;
     }
     *ret_md = whole_of(lo->plan, tensor, DN_PLAIN);
-    return *ret_md == NULL ? fail_nomem(err)
+    return *ret_md == NULL ? dn_md_fail(err)
                            : emit_as(lo->plan, index, value->at, value->md, *ret_md, ret, err);
 }
 
@@ -83,13 +78,13 @@ int lower_concat(struct lowering *lo, int index, struct ms_err *err)
     const struct op *op = graph_op(plan->graph, index);
     const struct dn_md *whole =
         whole_of(plan, op->out[0], layout_for(plan, op, lo->values[op->in[0]].md));
-    int rc = whole == NULL ? fail_nomem(err) : emit_value(lo, op->out[0], whole, err);
+    int rc = whole == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], whole, err);
     int64_t begin = 0;
     for (int i = 0; i < op->n_in && rc == 0; i++) {
         const struct dn_md *part = part_of(plan, op->in[i], whole, begin);
         const struct dn_md *md = NULL;
         struct operand from;
-        rc = part == NULL ? fail_nomem(err) : source_of(lo, index, op->in[i], &from, &md, err);
+        rc = part == NULL ? dn_md_fail(err) : source_of(lo, index, op->in[i], &from, &md, err);
         rc =
             rc < 0 ? rc : emit_reorder(plan, index, from, md, lo->values[op->out[0]].at, part, err);
         begin += channels_of(plan, op->in[i]);
@@ -106,7 +101,7 @@ int lower_concat_bwd(struct lowering *lo, int index, struct ms_err *err)
     const enum dn_tag tag = layout_for(plan, forward, lo->values[op->in[0]].md);
     const struct dn_md *whole = whole_of(plan, op->in[0], tag);
     struct operand dy = {PLACE_NONE, 0};
-    int rc = whole == NULL ? fail_nomem(err)
+    int rc = whole == NULL ? dn_md_fail(err)
                            : emit_as(plan, index, lo->values[op->in[0]].at,
                                      lo->values[op->in[0]].md, whole, &dy, err);
     int64_t begin = 0;
@@ -115,7 +110,7 @@ int lower_concat_bwd(struct lowering *lo, int index, struct ms_err *err)
         if (dx >= 0) {
             const struct dn_md *part = part_of(plan, dx, whole, begin);
             const struct dn_md *own = whole_of(plan, dx, tag);
-            rc = part == NULL || own == NULL ? fail_nomem(err) : emit_value(lo, dx, own, err);
+            rc = part == NULL || own == NULL ? dn_md_fail(err) : emit_value(lo, dx, own, err);
             rc = rc < 0 ? rc : emit_reorder(plan, index, dy, part, lo->values[dx].at, own, err);
         }
         begin += channels_of(plan, forward->in[i]);

@@ -35,7 +35,7 @@ static int bias_layout(struct plan *plan, const struct op *op, struct dn_spec *s
     }
     const struct shape *bias = &graph_tensor(plan->graph, op->in[2])->shape;
     spec->bias = dn_md(plan->dn, plan->weights_dtype, 1, bias->dim, DN_PLAIN);
-    return spec->bias != NULL ? 0 : ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+    return spec->bias != NULL ? 0 : dn_md_fail(err);
 }
 
 static struct operand bias_of(const struct plan *plan, const struct op *op)
@@ -234,8 +234,7 @@ static int match_padding(struct lowering *lo, int index, const struct plan_param
     }
     enum dn_tag tag = param->dims[1] % 16 == 0 ? DN_NCHW16C : DN_NCHW8C;
     const struct dn_md *to = dn_md_as(plan->dn, md, tag);
-    return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                      : lower_relayout(lo, index, x, to, err);
+    return to == NULL ? dn_md_fail(err) : lower_relayout(lo, index, x, to, err);
 }
 
 int lower_conv(struct lowering *lo, int index, struct ms_err *err)
@@ -320,8 +319,7 @@ static int dense_source(struct lowering *lo, int index, struct plan_param *param
     enum dn_tag want = param->md != NULL ? param->via : tag == DN_OTHER ? DN_ANY : tag;
     if (tag != want) {
         const struct dn_md *to = dn_md_as(plan->dn, md, want == DN_ANY ? DN_PLAIN : want);
-        int rc = to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                            : lower_relayout(lo, index, x, to, err);
+        int rc = to == NULL ? dn_md_fail(err) : lower_relayout(lo, index, x, to, err);
         if (rc < 0) {
             return rc;
         }
@@ -373,7 +371,7 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
                            .relu = fusion->relu >= 0,
                            .inference = !plan->training};
     if (src == NULL || spec.weights == NULL || spec.dst == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        return dn_md_fail(err);
     }
     rc = bias_layout(plan, op, &spec, err);
     if (rc < 0) {

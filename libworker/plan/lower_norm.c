@@ -48,8 +48,7 @@ int lower_rows(struct lowering *lo, int index, int x, struct ms_err *err)
     const int64_t dims[DN_IMAGE_DIMS] = {from[0], channels, from[2], from[3]};
     const struct dn_md *image = dn_md(plan->dn, plan->precision, DN_IMAGE_DIMS, dims, DN_PLAIN);
     const struct dn_md *rows = image == NULL ? NULL : emit_rows(plan, image);
-    int rc = rows == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                          : lower_relayout(lo, index, x, image, err);
+    int rc = rows == NULL ? dn_md_fail(err) : lower_relayout(lo, index, x, image, err);
     if (rc == 0) {
         lo->values[x] = emit_at(lo->values[x].at, rows);
     }
@@ -59,8 +58,7 @@ int lower_rows(struct lowering *lo, int index, int x, struct ms_err *err)
 int lower_pixels(struct lowering *lo, int index, int x, struct ms_err *err)
 {
     const struct dn_md *to = dn_md_as(lo->plan->dn, lo->values[x].md, DN_NHWC);
-    return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                      : lower_relayout(lo, index, x, to, err);
+    return to == NULL ? dn_md_fail(err) : lower_relayout(lo, index, x, to, err);
 }
 
 /* The layout that the kernel reads. */

@@ -54,8 +54,7 @@ int lower_own_pool(struct lowering *lo, int index, struct ms_err *err)
         return 0;
     }
     const struct dn_md *y = output_md(plan, op, x.md);
-    int rc = y == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                       : emit_value(lo, op->out[0], y, err);
+    int rc = y == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], y, err);
     int places = rc < 0 ? rc : emit_buffer(plan, MS_U8, dn_md_count(y), err);
     if (places < 0) {
         return places;

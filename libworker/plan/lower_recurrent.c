@@ -51,7 +51,7 @@ int lower_recurrent(struct lowering *lo, int index, struct ms_err *err)
     const struct dn_md *md = lower_sequence_md(plan, op->out[0]);
     struct operand params[2] = {{PLACE_NONE, 0}, {PLACE_NONE, 0}};
     struct operand kept, scratch;
-    int rc = md == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout") : 0;
+    int rc = md == NULL ? dn_md_fail(err) : 0;
     for (int i = 1; i < op->n_in && rc == 0; i++) {
         rc = lower_plain_weight(plan, op->in[i], &params[i - 1], err);
     }
@@ -82,8 +82,7 @@ int lower_recurrent_bwd(struct lowering *lo, int index, struct ms_err *err)
     const struct dn_md *md = lower_sequence_md(plan, forward->in[0]);
     struct operand gradients[2] = {{PLACE_NONE, 0}, {PLACE_NONE, 0}};
     struct operand dx, scratch;
-    int rc = md == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                        : lower_dx(lo, op->out[0], md, &dx, err);
+    int rc = md == NULL ? dn_md_fail(err) : lower_dx(lo, op->out[0], md, &dx, err);
     for (int i = 1; i < forward->n_in && rc == 0; i++) {
         rc = lower_param_gradient(lo, op->out[i], plan->param_of[forward->in[i]], &gradients[i - 1],
                                   err);

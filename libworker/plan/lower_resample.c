@@ -27,8 +27,7 @@ int lower_resample(struct lowering *lo, int index, struct ms_err *err)
     const struct shape *x = is_backward ? out : in;
     const struct shape *y = is_backward ? in : out;
     const struct dn_md *md = dn_md(plan->dn, plan->precision, 4, out->dim, dn_md_tag(from->md));
-    rc = md == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                    : emit_value(lo, op->out[0], md, err);
+    rc = md == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], md, err);
     struct step *step = rc < 0
                             ? NULL
                             : emit_step(plan, is_backward ? STEP_RESAMPLE_BACKWARD : STEP_RESAMPLE,

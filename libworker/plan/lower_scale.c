@@ -6,11 +6,6 @@
  */
 #include "libworker/plan/lowering.h"
 
-static int fail_nomem(struct ms_err *err)
-{
-    return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
-}
-
 static const struct shape *shape_of(const struct plan *plan, int tensor)
 {
     return &graph_tensor(plan->graph, tensor)->shape;
@@ -62,7 +57,7 @@ static int take_image(struct lowering *lo, int index, int tensor, const struct d
         return rc;
     }
     *ret = image_of(plan, shape_of(plan, tensor)->dim, dn_md_tag(lo->values[tensor].md));
-    return *ret == NULL ? fail_nomem(err) : lower_relayout(lo, index, tensor, *ret, err);
+    return *ret == NULL ? dn_md_fail(err) : lower_relayout(lo, index, tensor, *ret, err);
 }
 
 /* One value of each channel of each sample, as those of images in layout md lie. */
@@ -96,7 +91,7 @@ static int take_gate(struct lowering *lo, int index, int tensor, const struct dn
     as = dn_md_n_dims(gate->md) == DN_IMAGE_DIMS ? gate->md : image_of(plan, dims, DN_PLAIN);
     const struct dn_md *to = gate_layout(plan, md);
     return rc < 0                     ? rc
-           : as == NULL || to == NULL ? fail_nomem(err)
+           : as == NULL || to == NULL ? dn_md_fail(err)
                                       : emit_as(plan, index, gate->at, as, to, ret, err);
 }
 
@@ -124,7 +119,7 @@ int lower_gate_bwd(struct lowering *lo, int index, struct ms_err *err)
     const struct dn_md *md = lo->sources[op->forward];
     const struct dn_md *gates = gate_layout(plan, md);
     const struct kernel_layout layout = one_sample(md);
-    int rc = gates == NULL ? fail_nomem(err) : emit_value(lo, op->out[0], gates, err);
+    int rc = gates == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], gates, err);
     return rc < 0 ? rc
                   : emit_scale_backward(lo, index, md, &layout, lo->values[op->out[0]].at, err);
 }
@@ -145,7 +140,7 @@ static int take_source(struct lowering *lo, int index, int x, int gamma, const s
         const int64_t values = shape_count(shape) / shape->dim[0];
         rc = lower_known_layout(lo, index, x, err);
         rc = rc < 0          ? rc
-             : plain == NULL ? fail_nomem(err)
+             : plain == NULL ? dn_md_fail(err)
                              : lower_relayout(lo, index, x, plain, err);
         *ret_layout = (struct kernel_layout){shape->dim[0], 1, 1, values, values};
     } else {

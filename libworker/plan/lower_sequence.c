@@ -37,7 +37,7 @@ int lower_plain_weight(struct plan *plan, int tensor, struct operand *ret, struc
         const struct dn_md *plain =
             dn_md(plan->dn, plan->weights_dtype, shape->n_dims, shape->dim, DN_PLAIN);
         if (plain == NULL) {
-            return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+            return dn_md_fail(err);
         }
         lower_fix_param(param, plain);
         if (param->md != plain) {
@@ -65,8 +65,7 @@ int lower_embedding(struct lowering *lo, int index, struct ms_err *err)
     const struct op *op = graph_op(plan->graph, index);
     const struct dn_md *md = lower_sequence_md(plan, op->out[0]);
     struct operand weight = {PLACE_NONE, 0};
-    int rc = md == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                        : lower_plain_weight(plan, op->in[1], &weight, err);
+    int rc = md == NULL ? dn_md_fail(err) : lower_plain_weight(plan, op->in[1], &weight, err);
     rc = rc < 0 ? rc : emit_value(lo, op->out[0], md, err);
     struct step *step =
         rc < 0 ? NULL : emit_step(plan, STEP_EMBEDDING, index, EMBEDDING_Y + 1, err);
@@ -114,9 +113,8 @@ int lower_tokens(struct lowering *lo, int index, struct ms_err *err)
     const struct dn_md *rows = lower_sequence_md(plan, op->out[0]);
     const struct plan_value *x = &lo->values[op->in[0]];
     struct operand at;
-    int rc = pixels == NULL || rows == NULL
-                 ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                 : emit_as(plan, index, x->at, x->md, pixels, &at, err);
+    int rc = pixels == NULL || rows == NULL ? dn_md_fail(err)
+                                            : emit_as(plan, index, x->at, x->md, pixels, &at, err);
     if (rc == 0) {
         lo->values[op->out[0]] = emit_at(at, rows);
     }
@@ -130,7 +128,7 @@ int lower_tokens_bwd(struct lowering *lo, int index, struct ms_err *err)
     const int64_t *dim = shape_of(plan, op->out[0])->dim;
     const struct dn_md *pixels = dn_md(plan->dn, plan->precision, DN_IMAGE_DIMS, dim, DN_NHWC);
     if (pixels == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        return dn_md_fail(err);
     }
     lo->values[op->out[0]] = emit_at(lo->values[op->in[0]].at, pixels);
     return 0;
@@ -166,8 +164,7 @@ int lower_attention(struct lowering *lo, int index, struct ms_err *err)
     const struct kernel_attention sizes = sizes_of(plan, op);
     const struct dn_md *md = lower_sequence_md(plan, op->out[0]);
     struct operand scratch;
-    int rc = md == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                        : emit_value(lo, op->out[0], md, err);
+    int rc = md == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], md, err);
     rc = rc < 0 ? rc : emit_scratch(plan, &sizes, 0, &scratch, err);
     const size_t n_stats = 2 * (size_t)(sizes.n * sizes.heads * sizes.tokens);
     const int stats = rc < 0 ? rc : emit_buffer(plan, MS_F32, n_stats, err);
@@ -193,8 +190,7 @@ int lower_attention_bwd(struct lowering *lo, int index, struct ms_err *err)
     const struct kernel_attention sizes = sizes_of(plan, graph_op(plan->graph, op->forward));
     const struct dn_md *md = lower_sequence_md(plan, op->in[0]);
     struct operand scratch;
-    int rc = md == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                        : emit_value(lo, op->out[0], md, err);
+    int rc = md == NULL ? dn_md_fail(err) : emit_value(lo, op->out[0], md, err);
     rc = rc < 0 ? rc : emit_scratch(plan, &sizes, 1, &scratch, err);
     struct step *step =
         rc < 0 ? NULL : emit_step(plan, STEP_ATTENTION_BACKWARD, index, ATTENTIONB_DX + 1, err);

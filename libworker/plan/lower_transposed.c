@@ -27,9 +27,7 @@ static int conv_spec(struct plan *plan, const struct op *op, struct dn_spec *ret
     ret->weights = dn_md(plan->dn, plan->precision, n_dims, g > 1 ? grouped : w, DN_ANY);
     ret->dst = dn_md(plan->dn, plan->precision, DN_IMAGE_DIMS, x, DN_ANY);
     lower_window(op, ret);
-    return ret->src != NULL && ret->weights != NULL && ret->dst != NULL
-               ? 0
-               : ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+    return ret->src != NULL && ret->weights != NULL && ret->dst != NULL ? 0 : dn_md_fail(err);
 }
 
 /* md, where it has the tensor's channels: a convolution takes padding for some. */
