@@ -2,7 +2,7 @@
 #
 # A test is a bash script that sources this file, calls `ok "what must hold" command...` and ends with
 # `finish`. Nothing sleeps to wait for something: wait_for polls a condition, with a bound far above
-# what a slow machine needs. Programs get ports from the kernel. At the end everything that was started
+# what a slow machine needs. Schedulers get ports that the kernel gives to nobody else while they are down. At the end everything that was started
 # is killed, and a process that is left over fails the test.
 # shellcheck shell=bash
 
@@ -231,13 +231,27 @@ port_of() { address_of "$1" | sed 's/.*://'; }
 
 ready() { [ "$(grep -c 'scheduler\.listen address=unix:' "$T/$1.log" 2>/dev/null)" -ge "${2:-1}" ]; }
 
-# start_sched NAME [option]...: a standing scheduler in $T, plain TCP on a loopback port of the
-# kernel's choice, Unix socket $T/NAME.sock, database $T/NAME.db
+# A port that nobody listens on, below those that the kernel gives to whoever asks for any: it stays free while its scheduler is down.
+free_port() {
+    python3 -c '
+import random, socket
+while True:
+    port = random.SystemRandom().randrange(15000, 30000)
+    with socket.socket() as probe:
+        try:
+            probe.bind(("", port))
+            break
+        except OSError:
+            pass
+print(port)'
+}
+
+# start_sched NAME [option]...: a standing scheduler in $T, plain TCP on a free loopback port, Unix socket $T/NAME.sock, database $T/NAME.db
 start_sched() {
     local name=$1 before
     shift
     before=$(grep -c 'scheduler\.listen address=unix:' "$T/$name.log" 2>/dev/null)
-    start "$name" "$MSSCHEDD" --config "$T/empty.conf" --listen 127.0.0.1:0 \
+    start "$name" "$MSSCHEDD" --config "$T/empty.conf" --listen "127.0.0.1:$(free_port)" \
         --socket "$T/$name.sock" --database "$T/$name.db" --tls off "$@"
     wait_for 60 ready "$name" $((${before:-0} + 1))
 }

@@ -19,7 +19,7 @@ make_certificates() {
 
 # start_head [ADDRESS]: the scheduler "a"; its address afterwards in HEAD
 start_head() {
-    start_sched a --listen "${1:-127.0.0.1:0}" --lease-ms "$LEASE_MS" --tls on --tls-crl none \
+    start_sched a --listen "${1:-127.0.0.1:$(free_port)}" --lease-ms "$LEASE_MS" --tls on --tls-crl none \
         --tls-ca "$T/tls/sched/ca.crt" --tls-cert "$T/tls/sched/node.p12" || return 1
     HEAD=$(address_of a)
 }

@@ -63,10 +63,7 @@ start_sched a
 ok "the watchdog is fed from the loop" wait_for 60 logged notified WATCHDOG=1
 unset WATCHDOG_USEC
 ok "a scheduler whose cluster does not form ends" status 1 env MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 \
-    MS_SCHED_PORT="$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')" MS_WORKER_NUM=2 MS_TOPO_TIMEOUT=1 "$MSSCHEDD"
+    MS_SCHED_PORT="$(free_port)" MS_WORKER_NUM=2 MS_TOPO_TIMEOUT=1 "$MSSCHEDD"
 ok "and the service manager is told why" wait_for 60 logged notified "STATUS=stopping: 0 of 2 workers registered"
 unset NOTIFY_SOCKET
 # ---- what these tests rest on: a program of ours is seen by whoever runs them, root or not, with a parent or without

@@ -15,9 +15,6 @@ YAML
 sed 's/0.01/0.02/' "$T/job.yaml" >"$T/other.yaml"
 export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=3
 
-free_port() { # one that nobody listens on just now
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
 sched() { # NAME [VARIABLE=VALUE]...
     local name=$1
     shift

@@ -6,9 +6,6 @@
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 need_shared data/mnist
 
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
 mkdir -p "$T/place/MNIST_Data/train" "$T/place/MNIST_Data/test" "$T/bin"
 cp "$SHARED"/data/mnist/train-* "$T/place/MNIST_Data/train"
 cp "$SHARED"/data/mnist/t10k-* "$T/place/MNIST_Data/test"

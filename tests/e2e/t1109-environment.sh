@@ -20,9 +20,6 @@ make_job short 1
 make_job middle 12 '[flatten, dense: {out: 768}, relu, dense: {out: 768}, relu, dense: {out: 1}]'
 make_job long 1000000
 export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=2
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
 begin() { # NAME [VARIABLE=VALUE]...: its scheduler, by the program of the workers
     local name=$1
     shift

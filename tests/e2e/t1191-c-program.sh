@@ -45,7 +45,7 @@ export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=2
 PROGRAM=$POINTS
 ARGUMENTS=()
 sched() { # NAME [VARIABLE=VALUE]...
-    MS_SCHED_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    MS_SCHED_PORT=$(free_port)
     export MS_SCHED_PORT
     start "$1" env MS_ROLE=MS_SCHED "${@:2}" "$MSSCHEDD"
 }

@@ -8,7 +8,7 @@ need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 # The scheduler with a Unix socket too, for those without a certificate.
 SOCKET=$T/sched.sock
 start_both() {
-    start_sched a --listen "${1:-127.0.0.1:0}" --socket "$SOCKET" --lease-ms "$LEASE_MS" --tls on --tls-crl none \
+    start_sched a --listen "${1:-127.0.0.1:$(free_port)}" --socket "$SOCKET" --lease-ms "$LEASE_MS" --tls on --tls-crl none \
         --tls-ca "$T/tls/sched/ca.crt" --tls-cert "$T/tls/sched/node.p12" || return 1
     HEAD=$(address_of a)
 }

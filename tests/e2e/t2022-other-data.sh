@@ -99,7 +99,6 @@ stop a
 
 # ---- a dynamic cluster
 export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=1
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 cluster() { # NAME
     MS_SCHED_PORT=$(free_port)
     export MS_SCHED_PORT

@@ -47,9 +47,6 @@ ok "as does the summary" logged full "not saved   the weights: what was trained 
 
 # ---- a dynamic cluster without its scheduler
 export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=1
-free_port() { # one that nobody listens on just now
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
 # loses_cluster NAME [VARIABLE=VALUE]...: two workers of one folder that hold the last step, and could not save it
 loses_cluster() {
     local name=$1 rank

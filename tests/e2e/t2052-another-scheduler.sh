@@ -14,7 +14,7 @@ loss: mse
 optimizer: {kind: sgd, learning_rate: 0.0001}
 YAML
 export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=2
-MS_SCHED_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+MS_SCHED_PORT=$(free_port)
 export MS_SCHED_PORT
 recovering=(MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/recovery")
 sched() { # NAME [VARIABLE=VALUE]...

@@ -74,7 +74,7 @@ stop a
 
 # ---- a dynamic cluster
 export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH=$T/recovery
-MS_SCHED_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+MS_SCHED_PORT=$(free_port)
 export MS_SCHED_PORT
 mkdir "$T/left" "$T/right"
 sched() { start d env MS_ROLE=MS_SCHED "$MSSCHEDD"; }

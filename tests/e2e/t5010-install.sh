@@ -96,7 +96,6 @@ YAML
 ok "msctl run finds its scheduler and workers beside itself" "$D$prefix/bin/msctl" run -n 2 --run-dir "$T/run" "$T/job.yaml"
 ok "which train" [ -s "$T/run/weights.safetensors" ]
 
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 scripts=$D$prefix/share/doc/msched/examples
 mkdir "$T/started"
 ok "the start script runs the installed programs" env -C "$T/started" PATH="$D$prefix/bin:$PATH" MS_SCHED_PORT="$(free_port)" \
