@@ -77,13 +77,13 @@ def renew(node, moments):
 
 def main(msworker, folder, most_s, what="cross", moments="0"):
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(60)
+    listener.settimeout(300)
     worker = subprocess.Popen([
         msworker, "--server", "127.0.0.1:%d" % listener.getsockname()[1], "--tls", "off", "--node-id", "n0",
         "--jobs-dir", folder, "--data-port-min", "0"])
     try:
         node = Node(listener.accept()[0])
-        node.sock.settimeout(60)
+        node.sock.settimeout(300)
         ident, _ = node.until("Hello")
         node.say("Welcome", ident, protocol=1, software=b"hasty", cluster=b"standing")
         ident, _ = node.until("Register")
@@ -94,6 +94,6 @@ def main(msworker, folder, most_s, what="cross", moments="0"):
             cross(node, most_s)
     finally:
         worker.terminate()
-        assert worker.wait(60) == 0
+        assert worker.wait(300) == 0
 
 main(sys.argv[1], sys.argv[2], float(sys.argv[3]), *sys.argv[4:])

@@ -13,7 +13,7 @@ ROOT = os.environ["ROOT"]
 KINDS = {}   # name -> number
 FIELDS = {}  # name -> [(repeated, type, name, number)]
 CODES = {}
-MAX_S = 60
+MAX_S = 300
 
 def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:

@@ -4,7 +4,7 @@ connection ends instead. Standard library only."""
 import socket, struct, sys, threading
 
 HELLO, WELCOME, ERROR, SUBMIT, SUBMITTED = 1, 2, 3, 50, 70
-MAX_S = 120
+MAX_S = 600
 path, clients, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 taken, refusals, cuts = [0] * clients, [""] * clients, []
 

@@ -2,7 +2,8 @@
 #
 # A test is a bash script that sources this file, calls `ok "what must hold" command...` and ends with
 # `finish`. Nothing sleeps to wait for something: wait_for polls a condition, with a bound far above
-# what a slow machine needs. Schedulers get ports that the kernel gives to nobody else while they are down. At the end everything that was started
+# what a slow machine needs, for it is there to end a test that would hang, and judges nothing. Schedulers get ports that the kernel
+# gives to nobody else while they are down. At the end everything that was started
 # is killed, and a process that is left over fails the test.
 # shellcheck shell=bash
 
@@ -138,9 +139,11 @@ finish() {
     exit
 }
 
-# wait_for SECONDS command...: polls until the command succeeds
+# wait_for SECONDS command...: polls until the command succeeds. The seconds are a machine's that has nothing else to do: one that has,
+# and a build with sanitizers, may take PATIENCE times as long.
+PATIENCE=5
 wait_for() {
-    local bound=$1 end
+    local bound=$(($1 * PATIENCE)) end
     shift
     end=$((SECONDS + bound))
     until "$@" >/dev/null 2>&1; do
@@ -186,7 +189,7 @@ stop() {
     reap "$1"
 }
 
-# reap NAME: waits for its end and returns its exit status; kills it after five minutes
+# reap NAME: waits for its end and returns its exit status; kills it after 25 minutes
 reap() {
     local name=$1 pid=${pid_of[$1]:-} status
     [ -n "$pid" ] || return 1

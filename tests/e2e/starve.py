@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-from hostile import HELLO, KINDS, NAMES, Peer, ask, frame, message, parse, rss_kib, served
+from hostile import HELLO, KINDS, MAX_S, NAMES, Peer, ask, frame, message, parse, rss_kib, served
 
 PID = int(os.environ["PID"])
 NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -54,6 +54,7 @@ def memory():
     for _ in range(20):  # whoever asks now hears something, be it that there is no memory
         peer = greedy_peer(b"")
         if peer is not None:
+            peer.sock.settimeout(MAX_S)
             ask(peer, STATUS)
             peer.close()
     for peer in filter(None, greedy):

@@ -134,12 +134,12 @@ printf "cannot load: the \033[31mmoon is full\n" >&2
 exit 7
 SH
 chmod +x "$T/bad-worker"
-MSCHED_MSWORKER=$T/bad-worker timeout 60 "$MSCTL" run --run-dir "$T/bad" "$T/job.yaml" >"$T/bad.out" 2>&1
+MSCHED_MSWORKER=$T/bad-worker timeout 600 "$MSCTL" run --run-dir "$T/bad" "$T/job.yaml" >"$T/bad.out" 2>&1
 ok "a worker that exits while the cluster forms fails the run" [ $? -eq 1 ]
 ok "which is named with its status" grep -q "worker [01] exited with status 7 while the cluster formed" "$T/bad.out"
 ok "and its last words" grep -qF "the ?[31mmoon is full" "$T/bad.out"
 ok "which command no terminal" bash -c '! grep -qP "\x1b" "$1"' - "$T/bad.out"
-MSCHED_MSSCHEDD=$T/bad-worker timeout 60 "$MSCTL" run --run-dir "$T/bad2" "$T/job.yaml" >"$T/bad2.out" 2>&1
+MSCHED_MSSCHEDD=$T/bad-worker timeout 600 "$MSCTL" run --run-dir "$T/bad2" "$T/job.yaml" >"$T/bad2.out" 2>&1
 ok "so does the scheduler" grep -q "scheduler exited with status 7" "$T/bad2.out"
 
 # ---- signals

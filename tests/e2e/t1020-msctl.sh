@@ -95,7 +95,7 @@ ok "a job that was sent has the keys that it has" says "changes what a job file 
 mkdir "$T/jobs"
 worker w1
 worker w2
-ok "the job runs when they are there" status 0 ctl a wait --timeout 300 1
+ok "the job runs when they are there" status 0 ctl a wait --timeout 900 1
 ok "nodes are listed by host" says "$(hostname)" ctl a nodes
 ok "as JSON" json nodes -- 'sorted(n["node"] for n in j) == ["w1", "w2"]'
 ok "show tells how it ended" says "all 2 ranks finished" ctl a show 1
@@ -122,7 +122,7 @@ ok "INT only detaches" status 130 reap watch
 ok "and says so, with what comes to that scheduler again" logged watch \
     "job 2 goes on: $MSCTL --config $T/empty.conf -s unix:$T/a.sock watch 2, $MSCTL --config $T/empty.conf -s unix:$T/a.sock cancel 2"
 ok "for it does" in_state 2 RUNNING
-leaves() { timeout 100 "$MSCTL" --config "$T/empty.conf" --server "unix:$T/a.sock" "$@" | head -n 1; }
+leaves() { timeout 600 "$MSCTL" --config "$T/empty.conf" --server "unix:$T/a.sock" "$@" | head -n 1; }
 ok "a reader that leaves ends logs -f" leaves logs -f 2
 ok "and watch" leaves watch 2
 start_ctl waiting wait 2 1

@@ -150,7 +150,7 @@ ok "one that was copied in part is said to be cut off" says "cut.p12 is cut off,
 ok "a CA's own says what is installed instead" says "a CA's certificate in PEM form" "$MSCTL" certs install ca/ca.crt --to piped2
 ok "show of a list says what shows it" says "openssl crl -noout -text -in ca/crl.pem" "$MSCTL" certs show ca/crl.pem
 ok "where no CA is, there is nothing to judge by" status 4 "$MSCTL" certs install ca/crl.pem --to "$T/empty"
-ok "what is no list and no certificate is not waited for" bash -c 'mkfifo "$1/list.fifo" && timeout 20 "$MSCTL" certs install "$1/list.fifo"; [ $? != 124 ]' - "$T"
+ok "what is no list and no certificate is not waited for" bash -c 'mkfifo "$1/list.fifo" && timeout 600 "$MSCTL" certs install "$1/list.fifo"; [ $? != 124 ]' - "$T"
 
 # a CA that is made anew beside the list of the old one, and a folder with that list
 mkdir anew
@@ -195,10 +195,10 @@ if [ "$mount_over" != /etc ] && on_host test -d "$system" 2>/dev/null; then
     mkdir "$etc/tls/crl.pem"
     mkfifo "$etc/msschedd.conf"
     python3 -c 'print("tls_dir=" + "/" * 1070)' >"$etc/msworker.conf"
-    ok "a place that cannot be written ends it with 1" status 1 on_host timeout 60 "$MSCTL" certs install ca/crl.pem
+    ok "a place that cannot be written ends it with 1" status 1 on_host timeout 600 "$MSCTL" certs install ca/crl.pem
     ok "those behind it have the list" cmp ca/crl.pem "$etc/tls-worker/crl.pem"
     rmdir "$etc/tls/crl.pem"
-    ok "a FIFO for a file of settings is named" says "msschedd.conf is no regular file" on_host timeout 60 "$MSCTL" certs install ca/crl.pem
+    ok "a FIFO for a file of settings is named" says "msschedd.conf is no regular file" on_host timeout 600 "$MSCTL" certs install ca/crl.pem
     ok "and the rest is done" cmp ca/crl.pem "$etc/tls/crl.pem"
 
     # a scheduler that is told of no list heeds none, wherever it lies; and a link leads to where others have it from

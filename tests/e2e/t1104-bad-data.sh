@@ -14,7 +14,7 @@ refuses() {
     local name=$1 want=$2 text=$3
     shift 3
     rm -rf "$T/run_$name"
-    timeout 120 "$MSCTL" run --run-dir "$T/run_$name" "$@" "$T/$name.yaml" >"$T/$name.out" 2>&1
+    timeout 600 "$MSCTL" run --run-dir "$T/run_$name" "$@" "$T/$name.yaml" >"$T/$name.out" 2>&1
     local got=$?
     [ "$got" -eq "$want" ] && grep -qF -- "$text" "$T/$name.out" && return 0
     echo "exit status $got, expected $want; text: $text"

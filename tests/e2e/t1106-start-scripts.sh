@@ -82,7 +82,7 @@ ok "and soon (two seconds on a machine at rest; it took $took ms)" [ $took -lt 3
 for i in 0 1; do ok "worker $i ends with 0" reap late_$i; done
 
 # a scheduler that never comes: the time is kept
-ok "MS_TOPO_TIMEOUT=3 without a scheduler ends with 3" status 3 timeout 60 env -C "$T" MS_ROLE=MS_WORKER MS_TOPO_TIMEOUT=3 \
+ok "MS_TOPO_TIMEOUT=3 without a scheduler ends with 3" status 3 timeout 600 env -C "$T" MS_ROLE=MS_WORKER MS_TOPO_TIMEOUT=3 \
     "$MSWORKER" "$T/job.yaml"
 
 # a peer that dies
@@ -149,7 +149,7 @@ for n in "" _1; do
     [ -z "$n" ] || words=(127.0.0.1 "$T/long.yaml")
     for recovers in 0 1; do
         ok "run_dynamic_cluster$n.sh ends when no worker is left, with their status (recovery: $recovers)" status 2 scripted \
-            env MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=$recovers timeout 60 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+            env MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=$recovers timeout 600 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
     done
 done
 for n in "" _1 _2; do
@@ -157,7 +157,7 @@ for n in "" _1 _2; do
     words=("$T/none.yaml")
     [ -z "$n" ] || words=(127.0.0.1 "$T/none.yaml")
     ok "run_dynamic_cluster$n.sh looks for the job first" says "there is no job file $T/none.yaml" scripted \
-        timeout 60 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+        timeout 600 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
     ok "and starts nothing" bash -c '[ ! -e "$1/ours/device" ]' - "$T"
 done
 stop holder

@@ -91,7 +91,7 @@ stop msg_1 KILL
 ok "and the job fails" ends_with 1 msg
 MS_SCHED_PORT=$(free_port)
 ok "MS_CLUSTER_RETRY_NUM=1: one try of 3 s without a scheduler, and the end" status 3 \
-    timeout 60 env -C "$T" MS_ROLE=MS_WORKER MS_CLUSTER_RETRY_NUM=1 "$MSWORKER" "$T/short.yaml"
+    timeout 600 env -C "$T" MS_ROLE=MS_WORKER MS_CLUSTER_RETRY_NUM=1 "$MSWORKER" "$T/short.yaml"
 
 # ---- recovery
 begin odd MS_ENABLE_RECOVERY=1

@@ -92,10 +92,10 @@ ok "the scheduler starts" start_head
 start_node n1 --data-roots "$T" --data-programs "$T/programs"
 ok "a node is idle" wait_for 120 idle 1
 ok "a job with a program" as alice submit -n 1 --set evaluate=null "$T/good.yaml"
-ok "trains on it" as alice wait --timeout 300 1
+ok "trains on it" as alice wait --timeout 900 1
 ok "and one from elsewhere" cp "$T/programs/good.py" "$T/elsewhere.py"
 sed "s,$T/programs/good.py,$T/elsewhere.py,g" "$T/good.yaml" >"$T/elsewhere.yaml"
 ok "is taken" as alice submit -n 1 --set evaluate=null "$T/elsewhere.yaml"
-ok "and refused there" status 1 as alice wait --timeout 300 2
+ok "and refused there" status 1 as alice wait --timeout 900 2
 ok "with what to do" says "below data_programs of the worker alone" as alice show 2
 finish

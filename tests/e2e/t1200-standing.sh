@@ -19,7 +19,7 @@ ok "an idle node says so" says "idle" as alice nodes
 
 # ---- one job after the other on the same nodes
 ok "submit prints the id alone" [ "$(as alice submit "$T/short.yaml")" = 1 ]
-ok "wait returns its success" status 0 as alice wait --timeout 300 1
+ok "wait returns its success" status 0 as alice wait --timeout 900 1
 ok "every node is idle again" wait_for 60 idle 3
 ok "show says who has submitted" says "alice" as alice show 1
 ok "and how it ended" says "SUCCEEDED" as alice show 1
@@ -30,16 +30,16 @@ ok "each rank has its loss lines" [ "$(grep -c '^epoch: 1 step: ' "$T/jobs/1/wor
 ok "logs prints them" [ "$(as alice logs 1 | grep -c '^epoch: 1 step: ')" -eq 200 ]
 ok "those of rank 1, too" says "epoch: 1 step: 200, loss is" as alice logs --rank 1 1
 ok "the same job again, by another user" [ "$(as bob submit "$T/short.yaml")" = 2 ]
-ok "succeeds" status 0 as bob wait --timeout 300 2
+ok "succeeds" status 0 as bob wait --timeout 900 2
 weights() { tail -n 1 "$T/jobs/$1/metrics.jsonl" | sed 's/.*weights_sha256":"\([0-9a-f]*\).*/\1/'; }
 ok "and has the same weights, bit by bit" same "$(weights 1)" "$(weights 2)"
 ok "submit refuses an invalid job with 2" status 2 as alice submit --set batch_size=0 "$T/short.yaml"
-ok "a job that cannot work fails with 1" status 1 as alice wait --timeout 300 \
+ok "a job that cannot work fails with 1" status 1 as alice wait --timeout 900 \
     "$(as alice submit --set 'dataset={kind: mnist, path: /nonexistent}' --set network=mnist \
         --set loss=softmax_cross_entropy "$T/short.yaml")"
 ok "the reason names the path" says "/nonexistent" as alice show 3
 ok "the nodes are idle after a failure" wait_for 60 idle 3
-ok "a loss that is no number fails" status 1 as alice wait --timeout 300 \
+ok "a loss that is no number fails" status 1 as alice wait --timeout 900 \
     "$(as alice submit --set optimizer.learning_rate=1000 --set epochs=50 "$T/short.yaml")"
 ok "with MindSpore's words" says "loss is NAN or INF" as alice show 4
 ok "the nodes are idle again" wait_for 60 idle 3
@@ -59,7 +59,7 @@ ok "with a reason that is true" says "waits for 3 idle nodes: 3 registered, 1 id
 ok "a later, small one does not overtake" [ "$(as alice submit -n 1 "$T/short.yaml")" = 8 ]
 ok "but waits behind it" says "job 7" as alice show 8
 ok "one of a higher priority does" [ "$(as alice submit -n 1 --set priority=5 "$T/short.yaml")" = 9 ]
-ok "and ends" status 0 as alice wait --timeout 300 9
+ok "and ends" status 0 as alice wait --timeout 900 9
 ok "while the others still wait" json jobs -- '[x["state"] for x in j if x["id"] != 6] == ["QUEUED"] * 3'
 ok "another user may not cancel" status 4 as bob cancel 5
 ok "and hears who may" says "only its owner or an admin" as bob cancel 5
@@ -120,7 +120,7 @@ three() { as alice submit -n 3 "$T/short.yaml"; }
 for _ in 1 2 3 4; do
     id=$(three)
 done
-ok "four jobs on all nodes succeed" status 0 as alice wait --timeout 600 "$id"
+ok "four jobs on all nodes succeed" status 0 as alice wait --timeout 900 "$id"
 ok "and are over" wait_for 60 idle 3
 declare -A before=()
 for node in n1 n2 n3; do

@@ -21,7 +21,7 @@ for node in n1 n2; do
 done
 ok "two nodes are idle" wait_for 120 idle 2
 ok "alice submits" [ "$(as alice submit "$T/short.yaml")" = 1 ]
-ok "and her job succeeds" status 0 as alice wait --timeout 300 1
+ok "and her job succeeds" status 0 as alice wait --timeout 900 1
 node_of() { as alice --json show 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["ranks"][int(sys.argv[1])]["node"])' "$1"; }
 DIR0=$T/jobs-$(node_of 0)/1
 DIR1=$T/jobs-$(node_of 1)/1
@@ -108,7 +108,7 @@ ok "a link in the way is not followed" status 1 as alice fetch --only weights -o
 ok "and its target stays empty" [ ! -s "$T/links/victim" ]
 rm "$T/links/.weights.safetensors.part"
 mkfifo "$T/links/.weights.safetensors.part"
-ok "nor is a FIFO waited for" status 4 timeout 60 "$MSCTL" --config "$T/alice.conf" fetch --only weights -o "$T/links" 1
+ok "nor is a FIFO waited for" status 4 timeout 600 "$MSCTL" --config "$T/alice.conf" fetch --only weights -o "$T/links" 1
 
 # ---- the scheduler starts again: it still knows who had what, and whose it is
 stop a KILL
@@ -171,7 +171,7 @@ start p1 "$MSWORKER" --server "$PLAIN" --tls off --node-id p1 --jobs-dir "$T/job
 mkdir -p "$T/jobs-plain"
 plain() { MS_ENABLE_SSL=0 "$MSCTL" --server "$PLAIN" "$@"; }
 ok "a node comes" wait_for 60 says "1 idle" plain status
-ok "a job runs" status 0 plain wait --timeout 300 "$(plain submit -n 1 "$T/short.yaml")"
+ok "a job runs" status 0 plain wait --timeout 900 "$(plain submit -n 1 "$T/short.yaml")"
 ok "fetch works there, too" status 0 plain fetch --only weights -o "$T/plain" 1
 ok "and brings the file" cmp "$T/jobs-plain/1/weights.safetensors" "$T/plain/weights.safetensors"
 
@@ -181,10 +181,10 @@ mkdir -p "$T/jobs-n3"
 start_node n3 --jobs-dir "$T/jobs-n3" --job-keep-count 1
 one() { as alice submit -n 1 "$T/short.yaml"; }
 first=$(one)
-ok "a job on a node that keeps one folder" status 0 as alice wait --timeout 300 "$first"
+ok "a job on a node that keeps one folder" status 0 as alice wait --timeout 900 "$first"
 ok "its folder is there" [ -s "$T/jobs-n3/$first/weights.safetensors" ]
 second=$(one)
-ok "the next job" status 0 as alice wait --timeout 300 "$second"
+ok "the next job" status 0 as alice wait --timeout 900 "$second"
 gone() { [ ! -e "$T/jobs-n3/$first" ]; }
 ok "takes its place" wait_for 60 gone
 ok "and has its results" [ -s "$T/jobs-n3/$second/weights.safetensors" ]
@@ -203,7 +203,7 @@ ok "with job 1, again" same 1 "$(plain submit -n 1 "$T/long.yaml")"
 ok "it has a folder of its own" wait_for 120 logged p1 "job_folder.aside job=1"
 ok "it trains" wait_for 120 grep -q '"step":' "$T/jobs-plain/1/metrics.jsonl"
 ok "and is cancelled" status 0 plain cancel 1
-plain wait --timeout 60 1 >/dev/null
+plain wait --timeout 900 1 >/dev/null
 plain fetch --only weights -o "$T/anew" 1 >/dev/null 2>&1 # where its cancel came after a step it has some
 ok "the weights of the other job 1 are not its own" bash -c '! cmp -s "$1" "$2"' - "$T/anew/weights.safetensors" "$T/plain/weights.safetensors"
 ok "they are aside" cmp "$T/jobs-plain/1.1/weights.safetensors" "$T/plain/weights.safetensors"

@@ -26,7 +26,7 @@ for n in n1 n2; do
 done
 ok "two nodes are idle" wait_for 120 idle 2
 ok "alice submits" [ "$(as alice submit "$T/job.yaml")" = 1 ]
-ok "and her job succeeds" status 0 as alice wait --timeout 300 1
+ok "and her job succeeds" status 0 as alice wait --timeout 900 1
 home=$(as alice --json show 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["ranks"][0]["node"])')
 DIR=$T/jobs-$home/1
 LAST=$(python3 -c 'import json, sys; print(max(json.loads(line).get("step", 0) for line in open(sys.argv[1])))' "$DIR/metrics.jsonl")
@@ -95,7 +95,7 @@ ok "neither is one that leads out of the folder" says "cannot look for checkpoin
 rm "$DIR/a"
 mv "$T/elsewhere" "$DIR/a"
 ok "a second job of the same file" [ "$(as alice submit "$T/job.yaml")" = 2 ]
-ok "succeeds" status 0 as alice wait --timeout 300 2
+ok "succeeds" status 0 as alice wait --timeout 900 2
 two=$(as alice --json show 2 | python3 -c 'import json, sys; print(json.load(sys.stdin)["ranks"][0]["node"])')
 rm "$T/jobs-$two/2/a/b"/*
 cp "$DIR/a/b"/lin-* "$T/jobs-$two/2/a/b/"
@@ -108,7 +108,7 @@ ok "is exit 4" status 4 as alice fetch --checkpoint 7 -o "$T/none" 1
 ok "and leaves no folder" [ ! -e "$T/none" ]
 ok "--only and --checkpoint do not go together" status 2 as alice fetch --only weights --checkpoint latest 1
 plain=$(as alice submit --set checkpoint=null --set best=null "$T/job.yaml")
-ok "a job without checkpoints" status 0 as alice wait --timeout 300 "$plain"
+ok "a job without checkpoints" status 0 as alice wait --timeout 900 "$plain"
 ok "says so" says "its file has no section checkpoint" as alice fetch --list "$plain"
 ok "and has no best weights" says "has no best weights" as alice fetch --checkpoint best "$plain"
 ok "rank 0's node ends" status 0 stop "$home"

@@ -21,7 +21,7 @@ YAML
 node() { mkdir -p "$T/jobs-$1" && start_node "$1" --jobs-dir "$T/jobs-$1"; }
 info() { as alice --json show "$1" | python3 -c 'import json, sys; j = json.load(sys.stdin); print(eval(sys.argv[1]))' "$2"; }
 weights() { info "$1" 'j["weights_sha256"]'; }
-ends_like_2() { status 0 as alice wait --timeout 300 "$1" && same "$(weights 2)" "$(weights "$1")"; }
+ends_like_2() { status 0 as alice wait --timeout 900 "$1" && same "$(weights 2)" "$(weights "$1")"; }
 has_steps() { [ "$(grep -c '"step":' "$T/jobs-n1/1/metrics.jsonl" 2>/dev/null)" -ge 300 ]; }
 
 ok "certificates are made" make_certificates
@@ -38,7 +38,7 @@ j = json.load(sys.stdin)["checkpoints"][-1]; print(j["name"], j["mindspore_name"
 read -r name other_name step <<<"$older"
 ok "having saved that step" json fetch --list 1 -- "j['checkpoints'][0]['step'] == $stopped"
 end=$((stopped + 57))
-ok "an undisturbed one comes 57 steps further" status 0 as alice wait --timeout 300 "$(as alice submit --set steps=$end "$T/job.yaml")"
+ok "an undisturbed one comes 57 steps further" status 0 as alice wait --timeout 900 "$(as alice submit --set steps=$end "$T/job.yaml")"
 
 # ---- on: the same job, from the step at which it stopped
 ok "a third goes on from the first" same 3 "$(as alice submit --resume 1 --set steps=$end 2>"$T/said")"
@@ -54,7 +54,7 @@ ok "to the same weights" ends_like_2 4
 ok "so does one by MindSpore's name" same 5 "$(as alice submit --resume "1:$other_name" --set steps=$end)"
 ok "of which the newest may be gone on from" ends_like_2 5
 ok "by yet another one, from what a resumed one has saved" same 6 "$(as alice submit --resume 5:latest --set steps=$((end + 3)))"
-ok "to its own end" status 0 as alice wait --timeout 300 6
+ok "to its own end" status 0 as alice wait --timeout 900 6
 ok "with all its steps" same "$((end + 3))" "$(info 6 'j["steps"]')"
 
 # ---- no
@@ -70,7 +70,7 @@ ok "another user's job" status 4 as bob submit --resume 1
 path=$T/jobs-n1/1/checkpoints/lin-$stopped.json
 id=$(as bob submit --set steps=$end --set resume="$path" "$T/job.yaml")
 ok "nothing was queued of all these" same 7 "$id"
-ok "nor by its path" status 1 as bob wait --timeout 120 "$id"
+ok "nor by its path" status 1 as bob wait --timeout 900 "$id"
 ok "which nobody has lent" says "whose owner has not lent it to job $id" as bob logs "$id"
 ok "its node ends" status 0 stop n1
 ok "then it cannot be had, which is said with node, host and path" says "$T/jobs-n1/1" as alice submit --resume 1

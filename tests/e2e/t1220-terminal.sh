@@ -30,7 +30,7 @@ for node in n1 a-node-with-quite-a-long-name-indeed; do
 done
 ok "two nodes are idle" wait_for 120 idle 2
 ok "alice submits" [ "$(as alice submit "$T/short.yaml")" = 1 ]
-ok "and her job succeeds" status 0 as alice wait --timeout 300 1
+ok "and her job succeeds" status 0 as alice wait --timeout 900 1
 as alice submit -n 9 --set priority=7 --set name=a-name-that-is-much-longer-than-a-column-should-be "$T/short.yaml" >/dev/null
 as alice submit -n 8 "$T/short.yaml" >/dev/null
 
@@ -98,7 +98,7 @@ ok "the summary of watch has averages" says "(average of the job)" as alice watc
 ok "drain does not advise to stop a busy node" says "shows the node idle" "$MSCTL" drain n1
 mv "$T/jobs/1/metrics.jsonl" "$T/jobs/1/kept"
 mkfifo "$T/jobs/1/metrics.jsonl"
-ok "a FIFO does not hang show" status 0 timeout 60 "$MSCTL" --config "$T/alice.conf" show 1
+ok "a FIFO does not hang show" status 0 timeout 600 "$MSCTL" --config "$T/alice.conf" show 1
 
 # ---- a scheduler that goes while a terminal watches
 job=$(as alice submit --set priority=9 "$T/long.yaml")

@@ -24,7 +24,7 @@ refused() {
     for word in "$@"; do sets+=(--set "$word"); done
     n=$((n + 1))
     as alice submit -n 1 "${sets[@]}" "$T/short.yaml" >"$T/id" || return 1
-    status 1 as alice wait --timeout 120 "$n" || return 1
+    status 1 as alice wait --timeout 900 "$n" || return 1
     as alice show "$n" >"$T/show"
     as alice logs "$n" >>"$T/show" 2>&1
     grep -qF -- "$text" "$T/show" && ! grep -q hunter "$T/show" && return 0

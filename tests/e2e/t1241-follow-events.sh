@@ -39,7 +39,7 @@ for node in n1 n2; do
 done
 ok "two nodes are idle" wait_for 120 idle 2
 ok "alice submits" [ "$(as alice submit "$T/short.yaml")" = 1 ]
-ok "and her job succeeds" status 0 as alice wait --timeout 300 1
+ok "and her job succeeds" status 0 as alice wait --timeout 900 1
 ok "another one is submitted" [ "$(as alice submit "$T/long.yaml")" = 2 ]
 ok "and trains" wait_for 120 trains 2 5
 ok "its end is asked for" as alice cancel --reason "seen enough" 2
@@ -77,7 +77,7 @@ ok "events -f | head ends quietly" bash -c '"$MSCTL" --config "$1" events 1 -f 2
 # gone COMMAND...: its reader leaves after the first line, and nothing more happens; the bound is for who hangs
 gone() {
     mkfifo "$T/fifo" || return 1
-    { timeout 60 "$MSCTL" --config "$T/alice.conf" "$@" >"$T/fifo" 2>"$T/pipe.err"; echo $? >"$T/gone"; } &
+    { timeout 600 "$MSCTL" --config "$T/alice.conf" "$@" >"$T/fifo" 2>"$T/pipe.err"; echo $? >"$T/gone"; } &
     head -n 1 "$T/fifo"
     wait $!
     rm "$T/fifo"
@@ -96,7 +96,7 @@ stop a KILL
 ok "the scheduler starts again after kill -9" start_head "127.0.0.1:$port"
 ok "the follower has found it" wait_for 120 followed follower '"scheduler.started"' 2
 ok "alice submits" [ "$(as alice submit "$T/short.yaml")" = 3 ]
-ok "and her job succeeds" status 0 as alice wait --timeout 300 3
+ok "and her job succeeds" status 0 as alice wait --timeout 900 3
 ok "the follower sees that, too" wait_for 60 followed follower job.succeeded 2
 ok "Ctrl-C ends it with 130" status 130 stop follower INT
 queued=$(as alice submit -n 900 "$T/short.yaml")

@@ -141,7 +141,7 @@ for size in 4k 12k; do
     mkdir "$T/tiny$size"
     mount -t tmpfs -o size=$size,mode=700 msched-e2e "$T/tiny$size" || break
     MOUNTS="$MOUNTS $T/tiny$size"
-    timeout 60 "$MSCTL" run --run-dir "$T/tiny$size/run" "$T/job.yaml" >"$T/tiny.out" 2>&1
+    timeout 600 "$MSCTL" run --run-dir "$T/tiny$size/run" "$T/job.yaml" >"$T/tiny.out" 2>&1
     ok "a run on a disk of $size fails" [ $? = 1 ]
     ok "and says that it is full" grep -qiE "no space (is )?left" "$T/tiny.out"
 done
@@ -150,7 +150,7 @@ done
 mkdir "$T/small"
 if mount -t tmpfs -o size=20m,mode=700 msched-e2e "$T/small"; then
     MOUNTS="$MOUNTS $T/small"
-    timeout 60 "$MSCTL" run --run-dir "$T/small/run" "$T/job.yaml" >"$T/small.out" 2>&1
+    timeout 600 "$MSCTL" run --run-dir "$T/small/run" "$T/job.yaml" >"$T/small.out" 2>&1
     ok "a run on a disk without room for the reserve is refused" [ $? = 4 ]
     ok "in words that say how much it needs" grep -q "KiB free, new work needs [0-9]* KiB)" "$T/small.out"
     ok "before it trains" [ "$(grep -c epoch "$T/small.out")" = 0 ]

@@ -36,16 +36,16 @@ ok "and its log" says "jobs/1/worker_1.log" as alice show 1
 ok "the survivor's log says it, too" wait_for 60 grep -q "rank 1" "$T/jobs/1/worker_0.log"
 ok "the survivor is idle" wait_for 60 idle 1
 ok "its process lives" kill -0 "${pid_of[$survivor]}"
-ok "a job of one rank runs on it" status 0 as alice wait --timeout 300 "$(as alice submit -n 1 "$T/short.yaml")"
+ok "a job of one rank runs on it" status 0 as alice wait --timeout 900 "$(as alice submit -n 1 "$T/short.yaml")"
 start_node "$victim"
 ok "the restarted worker registers under its old name" wait_for 120 idle 2
-ok "and is used" status 0 as alice wait --timeout 300 "$(as alice submit "$T/short.yaml")"
+ok "and is used" status 0 as alice wait --timeout 900 "$(as alice submit "$T/short.yaml")"
 
 # ---- TERM of a worker
 ok "another job trains" next_job 4
 leaver=$(node_of 4 0)
 ok "a worker that is asked to end in its job does so with 0" status 0 stop "$leaver" TERM
-ok "its job fails" status 1 as alice wait --timeout 60 4
+ok "its job fails" status 1 as alice wait --timeout 900 4
 ok "and the reason says that it was asked to" says "was asked to end" as alice show 4
 ok "the other one is idle" wait_for 60 idle 1
 start_node "$leaver"
@@ -75,7 +75,7 @@ ok "a job of some seconds trains" [ "$(as alice submit --set epochs=300 "$T/shor
 wait_for 120 trains 6
 stop a KILL
 start_head "$head"
-ok "it succeeds after the restart" status 0 as alice wait --timeout 600 6
+ok "it succeeds after the restart" status 0 as alice wait --timeout 900 6
 ok "with every step" [ "$(grep -c '"step":' "$T/jobs/6/metrics.jsonl")" -eq 60000 ]
 ok "the nodes are idle" wait_for 60 idle 2
 
@@ -86,7 +86,7 @@ stop a KILL
 kill -KILL "${pid_of[$victim]}"
 reap "$victim"
 start_head "$head"
-ok "the restarted scheduler fails its job" status 1 as alice wait --timeout 60 7
+ok "the restarted scheduler fails its job" status 1 as alice wait --timeout 900 7
 ok "naming the rank and the node" says "rank 1 (node $victim" as alice show 7
 ok "the survivor is idle" wait_for 60 idle 1
 start_node "$victim"
@@ -100,11 +100,11 @@ ok "the second one, too" status 75 reap n2
 ok "and says why" logged n1 "longer than a worker with a rank waits (30000 ms; the lease is $LEASE_MS ms)"
 ok "in the job's log as well" grep -q "longer than a worker with a rank waits" "$T/jobs/8/worker_0.log"
 start_head "$head"
-ok "the job is FAILED when the scheduler comes back" status 1 as alice wait --timeout 60 8
+ok "the job is FAILED when the scheduler comes back" status 1 as alice wait --timeout 900 8
 start_node n1
 start_node n2
 ok "restarted workers are idle" wait_for 120 idle 2
-ok "and train" status 0 as alice wait --timeout 300 "$(as alice submit "$T/short.yaml")"
+ok "and train" status 0 as alice wait --timeout 900 "$(as alice submit "$T/short.yaml")"
 
 # ---- an idle node outlives its scheduler by any time
 stop a KILL

@@ -23,7 +23,7 @@ ok "and says why" says "it was placed 1 time before" as alice show 1
 ok "naming the node" says "node n2" as alice show 1
 ok "the other node lets go of its rank" wait_for 60 idle 1
 start_node n3
-ok "with another node it succeeds" status 0 as alice wait --timeout 300 1
+ok "with another node it succeeds" status 0 as alice wait --timeout 900 1
 ok "both are idle again" wait_for 60 idle 2
 
 # ---- the scheduler dies between a cancel and the end of the step

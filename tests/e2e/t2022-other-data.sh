@@ -68,7 +68,7 @@ ok "the scheduler starts" start_head
 node_with n1 right
 node_with n2 right
 ok "two nodes are idle" wait_for 120 idle 2
-ok "an undisturbed job ends well" status 0 as alice wait --timeout 300 "$(as alice submit "$T/images.yaml" 2>/dev/null)"
+ok "an undisturbed job ends well" status 0 as alice wait --timeout 900 "$(as alice submit "$T/images.yaml" 2>/dev/null)"
 right=$(weights_of "$T/jobs/1")
 
 job=1
@@ -87,7 +87,7 @@ spare() {
     ok "the words say what it has, and what the others" says "$3" as alice show $job
     ok "the job waits for another one" in_state $job RECOVERING
     node_with "$victim" right
-    ok "and goes on with one that has the data" status 0 as alice wait --timeout 300 $job
+    ok "and goes on with one that has the data" status 0 as alice wait --timeout 900 $job
     ok "to the weights of the undisturbed one" same "$right" "$(weights_of "$T/jobs/$job")"
     ok "the node with others is none the worse" stop "n3_$1"
 }

@@ -26,7 +26,7 @@ print([r["node"] for r in json.load(sys.stdin)["ranks"] if r["rank"] == int(sys.
 has_steps() { [ "$(grep -c '"step":' "$T/jobs-$1/$2/metrics.jsonl" 2>/dev/null)" -ge 20 ]; } # NODE JOB
 saves() { logged "$1" "rank.saved job=$2 "; } # NODE JOB
 ends_like() { # JOB: all its steps, and those weights
-    status 0 as alice wait --timeout 300 "$1" && [ "$(as alice --json show "$1" | python3 -c 'import json, sys
+    status 0 as alice wait --timeout 900 "$1" && [ "$(as alice --json show "$1" | python3 -c 'import json, sys
 print(json.load(sys.stdin)["weights_sha256"])')" = "$undisturbed" ]
 }
 
@@ -36,7 +36,7 @@ for n in n1 n2; do node $n; done
 ok "two nodes are idle" wait_for 120 idle 2
 
 # ---- one rank: its process is killed, and the other node would have it
-ok "an undisturbed job ends" status 0 as alice wait --timeout 300 "$(as alice submit -n 1 "$T/job.yaml")"
+ok "an undisturbed job ends" status 0 as alice wait --timeout 900 "$(as alice submit -n 1 "$T/job.yaml")"
 undisturbed=$(as alice --json show 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
 ok "a job is submitted" [ "$(as alice submit -n 1 "$T/job.yaml")" = 2 ]
 ok "it is placed" wait_for 120 in_state 2 RUNNING
@@ -54,7 +54,7 @@ ok "and has the weights of the undisturbed one" ends_like 2
 node n3
 ok "three nodes are idle" wait_for 120 idle 3
 undisturbed=
-ok "an undisturbed job of two ends" status 0 as alice wait --timeout 300 "$(as alice submit -n 2 "$T/job.yaml")"
+ok "an undisturbed job of two ends" status 0 as alice wait --timeout 900 "$(as alice submit -n 2 "$T/job.yaml")"
 undisturbed=$(as alice --json show 3 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
 ok "another one is submitted" [ "$(as alice submit -n 2 "$T/job.yaml")" = 4 ]
 ok "it is placed" wait_for 120 in_state 4 RUNNING
@@ -76,7 +76,7 @@ for n in n1 n2 n3; do node_is_there $n || node $n; done
 ok "three nodes are idle again" wait_for 120 idle 3
 long=(-n 1 --set batch_size=320 --set steps=12 --set checkpoint.every_steps=1)
 undisturbed=
-ok "an undisturbed job of long steps ends" status 0 as alice wait --timeout 300 "$(as alice submit "${long[@]}" "$T/job.yaml")"
+ok "an undisturbed job of long steps ends" status 0 as alice wait --timeout 900 "$(as alice submit "${long[@]}" "$T/job.yaml")"
 undisturbed=$(as alice --json show 5 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
 ok "another one is submitted" [ "$(as alice submit "${long[@]}" "$T/job.yaml")" = 6 ]
 ok "it is placed" wait_for 120 in_state 6 RUNNING
@@ -93,7 +93,7 @@ ok "and has the weights of the undisturbed one" ends_like 6
 ok "three nodes are idle once more" wait_for 120 idle 3
 stopped=(-n 1 --set checkpoint.every_steps=1000000 --set steps=1200)
 undisturbed=
-ok "an undisturbed job ends" status 0 as alice wait --timeout 300 "$(as alice submit "${stopped[@]}" "$T/job.yaml")"
+ok "an undisturbed job ends" status 0 as alice wait --timeout 900 "$(as alice submit "${stopped[@]}" "$T/job.yaml")"
 undisturbed=$(as alice --json show 7 | python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])')
 ok "another one is submitted" [ "$(as alice submit "${stopped[@]}" "$T/job.yaml")" = 8 ]
 ok "it is placed" wait_for 120 in_state 8 RUNNING

@@ -53,7 +53,7 @@ kill_all a n1 n2
 ok "its scheduler and all its workers are dead at a step" [ "$(newest jobs/1)" -lt "$STEPS" ]
 ok "the scheduler starts again" start_head "$HEAD"
 for node in n2 n1; do start_node $node; done
-ok "the job ends well, by itself" status 0 as alice wait --timeout 300 1
+ok "the job ends well, by itself" status 0 as alice wait --timeout 900 1
 ok "with the weights of the whole run" same "$(digest jobs/1)" "$whole"
 ok "each step was told once" told_once jobs/1
 ok "it went on from a checkpoint" logged a "goes on from the checkpoint of step"
@@ -63,7 +63,7 @@ ok "three of them stay, and nothing beside" kept_few jobs/1
 ok "another job is submitted" same "$(as alice submit "$T/endless.yaml")" 2
 ok "it saves, too" wait_for 120 has_saved jobs/2 7
 ok "it is cancelled" status 0 as alice cancel 2
-as alice wait --timeout 120 2 >/dev/null 2>&1
+as alice wait --timeout 900 2 >/dev/null 2>&1
 ok "and over" in_state 2 CANCELLED
 ok "its last step is saved" same "$(newest jobs/2)" "$(steps_of jobs/2 | awk '{ print $NF }')"
 ok "and can be gone on from" status 0 "$MSCTL" run --run-dir "$T/after" --resume "$T/jobs/2" \

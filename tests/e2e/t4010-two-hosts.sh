@@ -69,8 +69,8 @@ export MS_WORKER_NUM=4 MS_SCHED_PORT=8118 MS_SCHED_HOST=10.77.0.1
 start head ip netns exec "$A" env -C "$T/one" MS_ROLE=MS_SCHED MS_TLS_CONFIG="$T/tls.json" "$MSSCHEDD"
 ok "a scheduler waits" wait_for 60 logged head scheduler.listen
 ok "a worker with another CA's certificate is refused in words" says "certificate" on "$B" "$T/two" \
-    env MS_ROLE=MS_WORKER MS_TLS_CONFIG="$T/evil.json" timeout 60 "$MSWORKER" "$T/job.yaml"
+    env MS_ROLE=MS_WORKER MS_TLS_CONFIG="$T/evil.json" timeout 600 "$MSWORKER" "$T/job.yaml"
 ok "a worker without TLS is refused in words" says "TLS" on "$B" "$T/two" \
-    env MS_ROLE=MS_WORKER MS_ENABLE_SSL=0 timeout 60 "$MSWORKER" "$T/job.yaml"
+    env MS_ROLE=MS_WORKER MS_ENABLE_SSL=0 timeout 600 "$MSWORKER" "$T/job.yaml"
 stop head TERM >/dev/null
 finish

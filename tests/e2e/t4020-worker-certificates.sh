@@ -119,7 +119,7 @@ cp "$CA/ca.crt" "$T/tls/n2/ca.crt"
 mv "$T/tls/n2/next.p12" "$T/tls/n2/node.p12"
 kill -HUP "${pid_of[n2]}"
 ok "with the right one it registers at once" wait_for 30 idle 2
-ok "a job runs on both" status 0 as alice wait --timeout 300 "$(as alice submit "$T/short.yaml")"
+ok "a job runs on both" status 0 as alice wait --timeout 900 "$(as alice submit "$T/short.yaml")"
 
 # ---- a key is exchanged under a job, as docs/operations.md has it: the connection that stands shows the old one
 job=$(as alice submit "$T/long.yaml")

@@ -32,8 +32,8 @@ stop a
 
 ok "certificates are made" make_certificates
 ok "a scheduler with certificates starts" start_head
-ok "a worker without is refused there, and ends with 78" status 78 timeout 60 "$MSWORKER" "${words[@]}" \
+ok "a worker without is refused there, and ends with 78" status 78 timeout 600 "$MSWORKER" "${words[@]}" \
     --server "$HEAD"
-ok "in words that say what is missing, and where" says "here is no certificate in $place" timeout 60 "$MSWORKER" \
+ok "in words that say what is missing, and where" says "here is no certificate in $place" timeout 600 "$MSWORKER" \
     "${words[@]}" --server "$HEAD"
 finish

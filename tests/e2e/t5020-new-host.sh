@@ -214,7 +214,7 @@ run_block 4 3 head root
 install -m 600 -o "$(awk -F: '$1 == "alice" { print $3 }' "$T/node7/etc/passwd")" "$T/head/root/alice.p12" "$T/node7/home/alice/"
 run_block 4 4 node7 alice
 ok "who submits with a certificate is the same somebody" says '"owner":"user:alice"' on head alice msctl --json show 2
-ok "both jobs end well" on node7 alice msctl wait --timeout 120 1 2
+ok "both jobs end well" on node7 alice msctl wait --timeout 900 1 2
 run_block 4 5 node7 alice
 ok "she has her weights" [ -s "$T/node7/home/alice/results/weights.safetensors" ]
 ok "and the newest checkpoint" bash -c 'ls "$1"/*/*.json || ls "$1"/*.json' - "$T/node7/home/alice/results"
@@ -229,19 +229,19 @@ sed -e 's/^epochs: .*/epochs: 1000000/' -e 's/^checkpoint: .*/checkpoint: {every
 ok "she submits one that saves" same_text "$(on node7 alice msctl submit job.yaml)" 3
 ok "which it does" wait_for 120 has_saved
 ok "she cancels it" on node7 alice msctl cancel 3
-ok "and it is over" status 5 on node7 alice msctl wait --timeout 120 3
+ok "and it is over" status 5 on node7 alice msctl wait --timeout 900 3
 echo "steps: $(($(saved) + 20))" >>"$T/node7/home/alice/job.yaml"
 ok "its own folder is closed to others" says "has not lent it" on node7 alice bash -c \
-    'msctl wait --timeout 120 "$(msctl submit --set resume=/var/lib/msched/jobs/3/checkpoints job.yaml)"'
+    'msctl wait --timeout 900 "$(msctl submit --set resume=/var/lib/msched/jobs/3/checkpoints job.yaml)"'
 oldest=$(all_saved | head -n 1) # for the guide's 500
 run_block 4 6 node7 alice
 starts_behind() { grep -q "\"step\": *$(($2 + 1))," <(grep -m 1 '"step"' "$jobs/$1/metrics.jsonl"); } # JOB STEP
 ok "one goes on from where it was" wait_for 120 starts_behind 5 "$(saved)"
 ok "and has no end" on node7 alice msctl cancel 5
-ok "one from another step" status 0 on node7 alice msctl wait --timeout 120 6
+ok "one from another step" status 0 on node7 alice msctl wait --timeout 900 6
 ok "is from that one" starts_behind 6 "$oldest"
 run_block 4 7 node7 alice root
-ok "the next one ends well" status 0 on node7 alice msctl wait --timeout 120 7
+ok "the next one ends well" status 0 on node7 alice msctl wait --timeout 900 7
 ok "from where the other one was" starts_behind 7 "$(saved)"
 ok "her file of settings is hers alone" [ "$(stat -c %a "$T/node7/home/alice/.config/msched/client.p12")" = 600 ]
 
