@@ -14,7 +14,7 @@ epochs: 2
 loss: mse
 optimizer: {kind: sgd, learning_rate: 0.0001}
 YAML
-sed -e 's/name: short/name: long/; s/epochs: 2/epochs: 100000/' "$T/job.yaml" >"$T/long.yaml"
+sed -e 's/name: short/name: long/; s/epochs: 2/epochs: 1000000/' "$T/job.yaml" >"$T/long.yaml"
 
 # json WORD... -- PYTHON: the expression about `j` must hold for the command's output
 json() {
@@ -116,7 +116,7 @@ ok "and runs" wait_for 120 in_state 2 RUNNING
 start_ctl follow logs -f 2
 ok "logs -f follows" wait_for 60 logged follow "epoch: 1 step: 1, loss is"
 start_ctl watch watch 2
-ok "watch shows steps" wait_for 60 logged watch "/100000  step "
+ok "watch shows steps" wait_for 60 logged watch "/1000000  step "
 kill -INT "${pid_of[watch]}"
 ok "INT only detaches" status 130 reap watch
 ok "and says so, with what comes to that scheduler again" logged watch \

@@ -12,8 +12,9 @@ cp "$ROOT/examples/program/cifar10.py" "$T/programs/good.py"
 sed 's/^for line in sys.stdin:.*/for n, line in enumerate(sys.stdin):\n    n < 500 or os.kill(os.getpid(), 9)/' \
     "$T/programs/good.py" >"$T/programs/mortal.py"
 echo 'print("no more", file=sys.stderr)' >>"$T/programs/good.py" # once nothing more is wanted
-# one that delivers slowly enough to be killed
-sed 's/^for line in sys.stdin:.*/import time\n&\n    time.sleep(0.002)/' "$T/programs/good.py" >"$T/programs/slow.py"
+# one that can be killed in its middle: of the 600 records an epoch it delivers 400, and no more before it may
+sed "s|^for line in sys.stdin:.*|import time\nfor n, line in enumerate(sys.stdin):\n    while n >= 400 and not os.path.exists('$T/go'): time.sleep(0.02)|" \
+    "$T/programs/good.py" >"$T/programs/slow.py"
 sed 's/^out.flush()$/print("no such disk", file=sys.stderr); sys.exit(4)/' "$T/programs/good.py" >"$T/programs/bad.py"
 chmod +x "$T"/programs/*.py
 export DATA_PATH=$T/drawn
@@ -61,6 +62,7 @@ ok "a slow one trains" wait_for 120 steps 4
 ok "its processes are killed" kill_programs
 ok "and it goes on" wait_for 120 steps 12
 ok "a rank is killed" kill_a_rank
+touch "$T/go"
 ok "and it comes to its end" status 0 reap slow
 ok "with the same bits" equal slow
 ok "no program outlives its worker" wait_for 10 nobody_is_left

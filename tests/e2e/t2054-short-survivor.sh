@@ -30,9 +30,11 @@ lost() { grep -c "job.rank_lost .* rank=$2 " "$T/$1/scheduler.log"; }
 
 # short NAME LIMIT WORDS: rank 0 gets a limit that its process has reached, and rank 1 is killed
 short() {
-    local name=$1 words=$3 first second limit
+    local name=$1 words=$3 first second limit workers
     start "$name" "$MSCTL" run --run-dir "$T/$name" --plan "$T/good/plan.txt" "$T/job.yaml"
     ok "$name: it trains" wait_for 120 has_steps "$name" 20
+    mapfile -t workers < <(children "$name" msworker 3)
+    kill -STOP "${workers[@]}" # so that it does not end while somebody is asked who is who
     first=$(pid_of_rank "$name" 0)
     second=$(pid_of_rank "$name" 1)
     case $2 in
@@ -41,6 +43,7 @@ short() {
     esac
     ok "$name: rank 0 has no more than it uses" prlimit --pid "$first" "--$2=$limit"
     kill -KILL "$second"
+    kill -CONT "${workers[@]}"
     ok "$name: it ends well" status 0 reap "$name"
     ok "$name: with the weights of the undisturbed one" same "$(digest good)" "$(digest "$name")"
     ok "$name: rank 0 said of itself what it lacks" \

@@ -22,7 +22,6 @@ STEPS=300
 
 steps_of() { python3 -c 'import json, sys
 print(*[j["step"] for j in map(json.loads, open(sys.argv[1])) if "step" in j])' "$T/$1/metrics.jsonl" 2>/dev/null; }
-last_step() { steps_of "$1" | awk '{ print $NF + 0 }'; }
 newest() { # RUN: the highest step that has a manifest
     local file
     for file in "$T/$1"/ckpt/small-*.json; do
@@ -36,7 +35,6 @@ begin() { # NAME option...: a run in the background, until it has done some step
     start "$name" "$MSCTL" run --run-dir "$T/$name" "$@" "$T/job.yaml"
 }
 nothing_lives() { [ -z "$(alive)" ]; }
-has_steps() { [ "$(last_step "$1")" -ge "$2" ]; }
 # midway ACT NAME STEPS option...: begins a run and does ACT NAME to it behind that step, with what that returns. A machine
 # that stands still meanwhile comes back to a run that has ended (with step END, else STEPS): then it is begun again.
 midway() {

@@ -3,7 +3,6 @@
 # themselves, whichever rank has them, and end with the weights of a run that nothing befell; a cancel saves the last step
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
-LEASE_MS=4000
 . "$(dirname "$0")/standing.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 
@@ -14,11 +13,11 @@ network: cifar_small
 dataset: {kind: shapes, samples: 320}
 transforms: [{rescale: {scale: 0.0039, shift: 0}}, {random_horizontal_flip: {}}]
 batch_size: 16
-epochs: 30
+epochs: 60
 optimizer: {kind: adam, learning_rate: 0.001}
 checkpoint: {directory: ckpt, prefix: small, every_steps: 7, keep_max: 3}
 YAML
-STEPS=300
+STEPS=600
 sed 's/^epochs: .*/epochs: 1000000/' "$T/job.yaml" >"$T/endless.yaml"
 
 steps_of() { # FOLDER

@@ -16,9 +16,6 @@ optimizer: {kind: adam, learning_rate: 0.001}
 checkpoint: {directory: ckpt, prefix: x, every_steps: 30}
 YAML
 
-last_step() { python3 -c 'import json, sys
-print(max([j["step"] for j in map(json.loads, open(sys.argv[1])) if "step" in j], default=0))' "$T/$1/metrics.jsonl" 2>/dev/null || echo 0; }
-has_steps() { [ "$(last_step "$1")" -ge "$2" ]; }
 tells() { grep -qE "$2" "$T/$1/worker_0.log"; }
 asked() { "$MSCTL" -s "unix:$T/$1/scheduler.sock" "${@:2}"; }
 lose_all() { # NAME STEP: all workers of the run at once, after that step
