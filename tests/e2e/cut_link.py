@@ -88,7 +88,7 @@ def main(folder, build):
         return 77
     try:
         cluster = Cluster(folder, build, 4, [hosts.hosts[0], hosts.hosts[0], hosts.hosts[0], hosts.hosts[1]],
-                          tls=True, lease_ms=10000, peer_timeout_ms=2000)
+                          tls=True, lease_ms=10000, peer_timeout_ms=5000)
         try:
             cluster.head.start()
             wait_until(lambda: cluster.status() is not None, 60, "the scheduler")

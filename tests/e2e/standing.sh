@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 
 CA=$T/ca
-LEASE_MS=${LEASE_MS:-10000}
+# A node that is lost in these tests is killed, which its connection tells at once. Longer than a busy machine keeps a process still.
+LEASE_MS=${LEASE_MS:-30000}
 mkdir -p "$T/tls/sched" "$T/jobs"
 
 issue() { "$MSCTL" certs --dir "$CA" issue "$@" >/dev/null; }

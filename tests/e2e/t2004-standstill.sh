@@ -27,7 +27,7 @@ PY
 start notified python3 "$T/notified.py" "$T/notify.sock"
 wait_for 60 logged notified bound
 export NOTIFY_SOCKET=$T/notify.sock
-ok "a scheduler with a lease of three seconds" start_sched a --lease-ms 3000
+ok "a scheduler with a lease of five seconds" start_sched a --lease-ms 5000
 unset NOTIFY_SOCKET
 port=$(port_of a)
 for i in 0 1 2; do worker $i; done
@@ -40,7 +40,7 @@ ok "systemctl status shows them" wait_for 60 logged notified "3 nodes (3 idle, 0
 # machine's: one that is slow may stand still itself.
 kill -STOP "${pid_of[a]}"
 before=$(wc -l <"$T/a.log")
-sleep 9
+sleep 15
 kill -CONT "${pid_of[a]}"
 ok "it says that it stood still" wait_for 60 logged a "scheduler.stood_still"
 ok "all nodes are there" wait_for 60 nodes_are REGISTERED 3
@@ -58,7 +58,7 @@ worker 2
 ok "the same id comes back at once" wait_for 60 nodes_are REGISTERED 3
 
 stop a KILL
-ok "the scheduler starts again at its address" start_sched a --lease-ms 3000 --listen "127.0.0.1:$port"
+ok "the scheduler starts again at its address" start_sched a --lease-ms 5000 --listen "127.0.0.1:$port"
 ok "the nodes come back by themselves" wait_for 120 nodes_are REGISTERED 3
 ok "TERM ends the scheduler before its nodes" stop a
 ok "a node ends when asked" stop w0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t2020-standing-losses.sh - a standing cluster loses nodes and its scheduler, and goes on
 . "$(dirname "$0")/lib.sh"
-LEASE_MS=4000
+LEASE_MS=10000 # of which three are the patience of a rank, 30 s
 . "$(dirname "$0")/standing.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 

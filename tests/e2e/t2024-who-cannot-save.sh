@@ -2,8 +2,6 @@
 # t2024-who-cannot-save.sh - a cancel where the rank that is to save has no room: another one saves the step that it holds
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
-# shellcheck disable=SC2034 # for standing.sh
-LEASE_MS=4000
 . "$(dirname "$0")/standing.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 

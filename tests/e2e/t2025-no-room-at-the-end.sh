@@ -2,8 +2,6 @@
 # t2025-no-room-at-the-end.sh - all steps are made, and rank 0 has no room for the weights: another rank saves them, and where none has any the job waits for room
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
-# shellcheck disable=SC2034 # for standing.sh
-LEASE_MS=4000
 . "$(dirname "$0")/standing.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 

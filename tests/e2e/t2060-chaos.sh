@@ -7,7 +7,7 @@ unset MSCHED_TEST_SHARED # drawn data: the loader has to draw as well
 
 # chaos option...: the driver's checks become this test's
 chaos() {
-    "$ROOT/bench/chaos" --quiet "$@" "$BUILD"
+    "$ROOT/bench/chaos" --quiet --lease-ms 10000 "$@" "$BUILD" # longer than a busy machine keeps a process still
 }
 
 ok "kills of any worker, several at once, and of the scheduler" chaos --mode workers --seed 1 --kills 10 --steps 3000

@@ -5,7 +5,7 @@
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3 setpriv nsenter ip
 unset MSCHED_TEST_SHARED # drawn data: the loader has to draw as well
 
-"$ROOT/bench/chaos" --mode netns --seed 1 --kills 10 --steps 2000 --lease-ms 2000 "$BUILD" >"$T/chaos.log" 2>&1
+"$ROOT/bench/chaos" --mode netns --seed 1 --kills 10 --steps 2000 --lease-ms 5000 "$BUILD" >"$T/chaos.log" 2>&1
 result=$?
 [ $result -ne 77 ] || skip_all "$(tail -n 1 "$T/chaos.log")"
 ok "kills, frozen workers and cut links over two hosts" [ $result -eq 0 ]

@@ -74,7 +74,7 @@ ok "the first look at the certificates is as near as the JSON says" says "tls.ne
 
 # ---- the other side's: waited for
 stop a
-ends=$(date +%s -d "25 seconds")
+ends=$(date +%s -d "40 seconds")
 ok "a list that ends soon" empty_list "@$ends" "$T/old.pem"
 ok "and one that does not" empty_list "30 days" "$T/new.pem" 02
 cp "$T/old.pem" "$T/tls/sched/crl.pem"
