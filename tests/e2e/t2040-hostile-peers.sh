@@ -21,7 +21,7 @@ make_pem() {
 
 # sched TLS|plain: one scheduler with TLS on TCP and one without
 both() {
-    LEASE_MS=600000 start_head "127.0.0.1:$(free_port)" && start_sched b || return 1
+    LEASE_MS=600000 start_head "127.0.0.1:$(free_port)" && start_sched b --lease-ms 600000 || return 1
     TLS=$(port_of a)
     PLAIN=$(port_of b)
     export TLS PLAIN UNIX=$T/a.sock PID=${pid_of[a]}
