@@ -12,6 +12,7 @@ dataset: {kind: shapes, samples: 320}
 batch_size: 16
 epochs: 1000000
 steps: 600
+threads: 1
 optimizer: {kind: adam, learning_rate: 0.001}
 checkpoint: {prefix: x, every_steps: 20}
 YAML
