@@ -135,7 +135,7 @@ END_TEST
 /* The scheduler gives the ranks that are left a time of their own. */
 START_TEST(a_stop_after_the_step_that_is_said_again_begins_its_time_anew)
 {
-    enum { GRACE_MS = 1000, SOFT_MS = 3 * GRACE_MS };
+    enum { GRACE_MS = 2000, SOFT_MS = 3 * GRACE_MS };
     struct desk desk;
     struct agent_config cfg = config_for("");
     cfg.grace_ms = GRACE_MS;

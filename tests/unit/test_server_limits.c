@@ -424,6 +424,28 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* In which that process wanted to run, and others had the processors. */
+static int64_t ready_ms(pid_t pid)
+{
+    char path[64];
+    long long waited_ns = 0;
+    snprintf(path, sizeof(path), "/proc/%ld/schedstat", (long)pid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%*d %lld", &waited_ns) != 1) {
+            waited_ns = 0;
+        }
+        fclose(file);
+    }
+    return waited_ns / 1000000;
+}
+
+/* The time of the server and its clients, without that of other processes of this machine. */
+static int64_t own_ms(void)
+{
+    return now_ms() - ready_ms(child) - ready_ms(getpid());
+}
+
 static void raise_descriptors(void)
 {
     struct rlimit limit;
@@ -463,14 +485,14 @@ static void expect_served_beside(uint32_t (*address)(unsigned i))
     }
     start(listener, 0);
 
-    int64_t began = now_ms();
+    int64_t began = own_ms();
     for (int i = 0; i < 5; i++) {
         int fd = dial_tcp(ntohs(at.sin_port), INADDR_LOOPBACK, 0);
         greet_over(fd);
         close(fd);
     }
 
-    ck_assert_int_lt(now_ms() - began, SOON_MS);
+    ck_assert_int_lt(own_ms() - began, SOON_MS);
     for (int i = 0; i < CROWD; i++) {
         close(fds[i]);
     }
@@ -549,14 +571,14 @@ START_TEST(a_crowd_of_one_uid_keeps_no_other_out_whatever_its_addresses)
     ck_assert_int_eq(read(said[0], &byte, 1), 1);
     start(listener, 0);
 
-    int64_t began = now_ms();
+    int64_t began = own_ms();
     for (int i = 0; i < 5; i++) {
         int fd = dial_tcp(ntohs(at.sin_port), INADDR_LOOPBACK, 0);
         greet_over(fd);
         close(fd);
     }
 
-    ck_assert_int_lt(now_ms() - began, SOON_MS);
+    ck_assert_int_lt(own_ms() - began, SOON_MS);
     kill(crowd, SIGKILL);
     ck_assert_int_eq(waitpid(crowd, NULL, 0), crowd);
     close(said[0]);
@@ -625,13 +647,13 @@ START_TEST(a_crowd_of_one_uid_keeps_neither_root_nor_others_out)
     ck_assert_int_eq(read(said[0], &byte, 1), 1); /* all of it is in the kernel's queue */
     start(listener, 0);
 
-    int64_t began = now_ms();
+    int64_t began = own_ms();
     for (int i = 0; i < 5; i++) {
         close(greet());
     }
     ck_assert_int_eq(greet_as(4242), 0);
 
-    ck_assert_int_lt(now_ms() - began, SOON_MS);
+    ck_assert_int_lt(own_ms() - began, SOON_MS);
     kill(crowd, SIGKILL);
     ck_assert_int_eq(waitpid(crowd, NULL, 0), crowd);
     close(said[0]);

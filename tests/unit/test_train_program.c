@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 static const char *dir;
@@ -14,6 +15,7 @@ static struct train *train;
 static struct train_result result;
 static int is_silent; /* what the test waits for goes on */
 static void (*order)(void);
+static _Atomic uint64_t steps_made;
 
 static void setup(void)
 {
@@ -36,17 +38,25 @@ static void stop(void)
     train_stop_at_step(train);
 }
 
+static void on_progress(void *arg, const struct train_progress *progress)
+{
+    (void)arg;
+    atomic_store(&steps_made, progress->step);
+}
+
+/* The program is silent, and what was read before is trained. */
 static void *order_when_silent(void *arg)
 {
+    const uint64_t *steps = arg;
     char path[256];
     snprintf(path, sizeof(path), "%s/silent", dir);
-    for (int i = 0; i < 6000 && access(path, F_OK) != 0; i++) {
+    for (int i = 0; i < 20000 && (access(path, F_OK) != 0 || atomic_load(&steps_made) < *steps);
+         i++) {
         usleep(10000);
     }
-    usleep(200000); /* what was read before is trained */
     is_silent = access(path, F_OK) == 0;
     order();
-    return arg;
+    return NULL;
 }
 
 static void make_job(struct job *ret, const char *program, const char *evaluated)
@@ -66,21 +76,23 @@ static void make_job(struct job *ret, const char *program, const char *evaluated
     ck_ms_ok(job_parse(text, strlen(text), "the case", "/", NULL, 0, 0, ret, err));
 }
 
-static int run(const struct job *job, void (*what)(void), struct ms_err *err)
+static int run(const struct job *job, uint64_t steps, void (*what)(void), struct ms_err *err)
 {
     pthread_t thread;
     struct train_info info;
     const double begun = ms_mono_s();
     struct train_config cfg = train_case_config(job, dir);
+    cfg.on_progress = on_progress;
+    atomic_store(&steps_made, 0);
     train = train_create(&cfg);
     order = what;
-    ck_assert_int_eq(pthread_create(&thread, NULL, order_when_silent, NULL), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, order_when_silent, &steps), 0);
     int rc = train_prepare(train, &info, err);
     rc = rc == 0 ? train_run(train, &result, err) : rc;
     pthread_join(thread, NULL);
     train_destroy(train);
     ck_assert(is_silent);
-    ck_assert_double_lt(ms_mono_s() - begun, 100);
+    ck_assert_double_lt(ms_mono_s() - begun, 500); /* the program is silent for longer */
     return rc;
 }
 
@@ -105,7 +117,7 @@ START_TEST(a_stop_waits_for_no_record_and_saves_the_last_step)
         program_case_write(dir, "test.sh", cases[_i].evaluated, evaluated, sizeof(evaluated));
     }
     make_job(&job, program, cases[_i].evaluated != NULL ? evaluated : NULL);
-    ck_ms_ok(run(&job, stop, err));
+    ck_ms_ok(run(&job, cases[_i].steps, stop, err));
     ck_assert_int_eq(result.stopped, 1);
     ck_assert_uint_eq(result.steps, cases[_i].steps);
     snprintf(saved, sizeof(saved), "step %d is saved", (int)cases[_i].steps);
@@ -160,7 +172,7 @@ START_TEST(an_abort_waits_for_no_record_of_an_evaluation)
     program_case_write(dir, "make.sh", SERVE, program, sizeof(program));
     program_case_write(dir, "test.sh", SILENT_AFTER("5"), evaluated, sizeof(evaluated));
     make_job(&job, program, evaluated);
-    ck_ms_fails(run(&job, abort_it, err), MS_E_ABORTED, "somebody said so");
+    ck_ms_fails(run(&job, 0, abort_it, err), MS_E_ABORTED, "somebody said so");
 }
 END_TEST
 
@@ -168,7 +180,7 @@ int main(void)
 {
     Suite *s = suite_create("train_program");
     TCase *tc = tcase_create("stop");
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 600);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_stop_waits_for_no_record_and_saves_the_last_step, 0,
                         (int)MS_ARRAY_SIZE(cases));
