@@ -175,11 +175,17 @@ touch "$2/deaf"
 while :; do sleep 1; done
 SH
 chmod +x "$T/deaf-worker"
-MSCHED_MSWORKER=$T/deaf-worker start deaf "$MSCTL" run --run-dir "$T/deaf" "$T/long.yaml"
-wait_for 60 [ -e "$T/deaf/deaf" ]
-kill -INT "${pid_of[deaf]}"
-wait_for 60 logged deaf "once more kills it"
-kill -INT "${pid_of[deaf]}"
+for _ in {1..10}; do # half a second after the first one they are killed without a second one
+    rm -rf "$T/deaf" "$T/deaf.log"
+    MSCHED_MSWORKER=$T/deaf-worker start deaf "$MSCTL" run --run-dir "$T/deaf" "$T/long.yaml"
+    wait_for 60 [ -e "$T/deaf/deaf" ]
+    kill -INT "${pid_of[deaf]}"
+    wait_for 60 logged deaf "once more kills it"
+    kill -INT "${pid_of[deaf]}"
+    wait_for 60 has_ended "${pid_of[deaf]}"
+    ! logged deaf "everything is killed now" || break
+    reap deaf
+done
 ok "the second signal kills what does not listen" status 130 reap deaf
 ok "and says so" logged deaf "everything is killed now"
 
