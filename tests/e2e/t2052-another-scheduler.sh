@@ -6,27 +6,9 @@
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 
 # It trains as far as this test allows: one that only is long makes its last step long after all that befalls it, or before.
-cat >"$T/records.py" <<'PY'
-#!/usr/bin/env python3
-import os, struct, sys, time
-out = sys.stdout.buffer
-out.write(struct.pack("<8sIIQIIIII20x", b"MSDATA\r\n", 1, 1, 1600, 2, 1, 1, 10, 0))
-out.flush()
-for n, line in enumerate(sys.stdin):
-    row, epoch, seed = map(int, line.split())
-    while n >= int(open(sys.argv[1], encoding="utf-8").read()):
-        time.sleep(0.02)
-    out.write(struct.pack("<Qi2f", row, row % 10, row % 7 / 7, (row + epoch) % 5 / 5))
-    out.flush()
-PY
-chmod +x "$T/records.py"
-allow() { # STEPS: so many may be made, of 16 records on each rank
-    echo $(($1 * 16)) >"$T/allowed.new"
-    mv "$T/allowed.new" "$T/allowed"
-}
 cat >"$T/job.yaml" <<YAML
 network: linear
-dataset: {kind: program, path: $T/records.py, arguments: ['$T/allowed'], shape: [2, 1, 1], classes: 10, timeout: 1000}
+dataset: {kind: program, path: $ROOT/tests/e2e/allowed.py, arguments: ['$T/allowed'], shape: [2, 1, 1], classes: 10, timeout: 1000}
 batch_size: 16
 epochs: 4
 loss: softmax_cross_entropy
