@@ -184,6 +184,13 @@ static json_t *keys_of(const MsOnnx__Node *node, const int64_t factors[2])
                : NULL;
 }
 
+/* A policy makes other sizes of those that are given. */
+static int keeps_sizes(const MsOnnx__Node *node)
+{
+    const MsOnnx__Attribute *policy = attribute_find(node, "keep_aspect_ratio_policy");
+    return policy == NULL || is_text(policy, "stretch");
+}
+
 static int import_resize(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t factors[2] = {1, 1};
@@ -193,6 +200,10 @@ static int import_resize(struct importer *m, const MsOnnx__Node *node)
     rc = rc < 0 ? rc : attribute_int(m, node, "antialias", 0, &antialias);
     if (rc < 0) {
         return rc;
+    }
+    if (attribute_find(node, "axes") != NULL || !keeps_sizes(node)) {
+        return import_fail(m, "it has axes, or a keep_aspect_ratio_policy other than stretch: what "
+                              "it makes is said of all four dimensions, in their order");
     }
     struct value made = *import_value(m, x);
     if (factors[0] == 1 && factors[1] == 1) {

@@ -490,6 +490,11 @@ def main_traps():
     by_hand("recurrent-backwards", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "direction": "reverse"}), *behind], folded)
     by_hand("recurrent-clipped", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "clip": 3.0}), *behind], folded)
     by_hand("recurrent-begun", [*tokens, ("LSTM", ["t", "w", "r.w", "", "", "s"], "h", {"hidden_size": 2}), *behind], {**folded, "s": (1, 1, 2)})
+    larger = [("Flatten", "h", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})]
+    twice = {"value": numpy_helper.from_array(numpy.asarray((1, 1, 2, 3), numpy.float32))}
+    by_hand("resized-by-axes", [("Constant", "", "o", twice), ("Resize", ["x", "", "o"], "h", {"mode": "linear", "axes": [0, 1, 3, 2]}), *larger], {"a.weight": (4, 540)}, opset=18)
+    by_hand("resized-by-policy", [("Constant", "", "o", whole(2, 3, 12, 15)), ("Resize", ["x", "", "", "o"], "h", {"mode": "linear", "keep_aspect_ratio_policy": "not_larger"}), *larger],
+            {"a.weight": (4, 360)}, (2, 3, 6, 5), opset=18)
     by_hand("producer-long", [("Flatten", "x", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})], {"a.weight": (4, 90)}, producer="x" * 39 + "\u00e9")
     fc = {"fc.weight": (1, 2), "fc.bias": (1,)}
     gemm = ("Gemm", "x fc.weight fc.bias", "h", {"transB": 1})
