@@ -137,7 +137,7 @@ static int import_expand(struct importer *m, const MsOnnx__Node *node)
         return rc < NO_VALUE ? rc : import_fail(m, "an input is missing");
     }
     const struct value *value = import_value(m, x);
-    if (value->kind == VALUE_PARAM && !import_is_number(m, x)) {
+    if (value->kind == VALUE_PARAM) { /* of one channel it is a number, too */
         return repeat_param(m, node, x, shape);
     }
     if ((value->kind != VALUE_REAL && value->kind != VALUE_INTS) || value->n != 1) {

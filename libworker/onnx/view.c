@@ -472,22 +472,23 @@ int view_heads(const struct view *v, int is_turned, int64_t *ret_heads, int64_t 
 {
     const struct view_atom *tokens = NULL;
     const struct view_atom *width = NULL;
-    const int t = v->n_dims - (is_turned ? 1 : 2);
-    const int w = v->n_dims - (is_turned ? 2 : 1);
-    if (v->form != VIEW_SEQUENCE || v->n_dims < 3 || view_atoms(v, t, &tokens) != 1 ||
-        view_atoms(v, w, &width) != 1 || tokens->axis != AXIS_HEIGHT || !is_all(v, tokens) ||
-        width->axis != AXIS_CHANNEL || width->step != 1) {
+    const int n_tokens = view_atoms(v, v->n_dims - (is_turned ? 1 : 2), &tokens);
+    const int n_width = view_atoms(v, v->n_dims - (is_turned ? 2 : 1), &width);
+    if (v->form != VIEW_SEQUENCE || v->n_dims < 3 || n_tokens != (v->size[AXIS_HEIGHT] != 1) ||
+        (tokens != NULL && (tokens->axis != AXIS_HEIGHT || !is_all(v, tokens))) || n_width > 1 ||
+        (width != NULL && (width->axis != AXIS_CHANNEL || width->step != 1))) {
         return -1;
     }
-    const int n_before = v->n_atoms - 2 - (v->size[AXIS_SAMPLE] != 1);
-    const struct view_atom *heads = n_before == 1 ? &v->atom[v->n_atoms - 3] : NULL;
-    if (n_before < 0 || n_before > 1 ||
-        (v->size[AXIS_SAMPLE] != 1 && v->atom[0].axis != AXIS_SAMPLE) ||
-        (heads != NULL && (heads->axis != AXIS_CHANNEL || heads->step != width->size ||
-                           heads->dim >= v->n_dims - 2))) {
+    const int64_t of_head = width != NULL ? width->size : 1; /* one of 1 has no atom */
+    const int n_samples = v->size[AXIS_SAMPLE] != 1;
+    const int n_before = v->n_atoms - n_tokens - n_width - n_samples;
+    const struct view_atom *heads = n_before == 1 ? &v->atom[n_samples] : NULL;
+    if (n_before < 0 || n_before > 1 || (n_samples && v->atom[0].axis != AXIS_SAMPLE) ||
+        (heads != NULL &&
+         (heads->axis != AXIS_CHANNEL || heads->step != of_head || heads->dim >= v->n_dims - 2))) {
         return -1;
     }
     *ret_heads = heads != NULL ? heads->size : 1;
-    *ret_width = width->size;
+    *ret_width = of_head;
     return 0;
 }

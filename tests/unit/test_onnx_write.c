@@ -264,6 +264,14 @@ static const char *const of_patches[] = {
     "- conv2d: {out: 6, kernel: 8, stride: 8}\n- tokens\n- layer_norm: {over: channels, gamma: "
     "none, "
     "beta: none}\n- linear: {factor: 2}\n- flatten\n- dense: {out: classes}\n",
+    /* one channel of a head, and of all; one token */
+    "- conv2d: {out: 6, kernel: 8, stride: 8}\n- tokens\n- dense: {out: 6}\n"
+    "- dot_product_attention: {heads: 2}\n- dense: {out: 3}\n"
+    "- dot_product_attention: {heads: 1, causal: true}\n- class_token\n"
+    "- class_token: {leading: 1}\n- flatten\n- dense: {out: classes}\n",
+    "- conv2d: {out: 6, kernel: 32}\n- tokens\n- dense: {out: 12}\n"
+    "- dot_product_attention: {heads: 2}\n- dense: {out: 6}\n"
+    "- dot_product_attention: {heads: 1, causal: true}\n- flatten\n- dense: {out: classes}\n",
 };
 
 START_TEST(a_list_of_patches_comes_back)
