@@ -34,6 +34,9 @@ static double draw_steep(double alpha, struct pairs *pairs)
         draw_pair(pairs, u);
         const double x = ms_exact_log(u[0]) / alpha;
         const double y = ms_exact_log(u[1]) / alpha;
+        if (isinf(x) && isinf(y)) { /* too small an alpha for their difference, too */
+            return u[0] > u[1] ? 1 : 0;
+        }
         if (ms_exact_exp(x) + ms_exact_exp(y) <= 1) {
             const double e = ms_exact_exp(-fabs(y - x));
             return y > x ? e / (1 + e) : 1 / (1 + e);

@@ -21,7 +21,7 @@ static void draw_all(double alpha)
 /* Beta(a, a) has the mean 1 / 2 and the variance 1 / (4 (2 a + 1)). */
 START_TEST(shares_have_the_mean_and_the_variance)
 {
-    static const double alphas[] = {0.05, 0.2, 0.4, 1, 1.5, 4, 100};
+    static const double alphas[] = {1e-310, 0.05, 0.2, 0.4, 1, 1.5, 4, 100};
     for (size_t i = 0; i < MS_ARRAY_SIZE(alphas); i++) {
         const double want = 1 / (4 * (2 * alphas[i] + 1));
         double mean = 0;
