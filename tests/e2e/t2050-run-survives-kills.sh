@@ -47,7 +47,7 @@ strike() {
         ;;
     esac
 }
-recovered() { inspect --json show 1 | python3 -c 'import json, sys; assert json.load(sys.stdin)["recoveries"] > 0'; }
+recovered() { grep -q 'job\.recovered ' "$T/killed/scheduler.log"; } # at once: there is time to look until it ends
 # events_hold PYTHON: about the list of events `j` and their kinds `k`
 events_hold() {
     inspect --json events -n 1000 1 | python3 -c 'import json, sys
