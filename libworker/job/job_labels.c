@@ -4,6 +4,9 @@
 
 /* ---- a weight a class ---- */
 
+/* Gradients times a weight are single precision until they are divided by the sum of weights. */
+#define CLASS_WEIGHT_LEAST 1e-18
+
 static int read_weights(const struct field_reader *r, const struct tree_node *list, void *base)
 {
     double *dst = (void *)((char *)base + r->field->offset);
@@ -20,6 +23,11 @@ static int read_weights(const struct field_reader *r, const struct tree_node *li
         int rc = field_read_real(r, list->items[i].value, &dst[i]);
         if (rc < 0) {
             return rc;
+        }
+        if (dst[i] > 0 && dst[i] < CLASS_WEIGHT_LEAST) {
+            return tree_fail(list->items[i].value, r->err,
+                             "%s: %g leaves nothing of a gradient; give 0, or %g and more",
+                             r->shown, dst[i], CLASS_WEIGHT_LEAST);
         }
         sum += dst[i];
     }

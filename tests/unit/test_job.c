@@ -222,6 +222,7 @@ static const struct {
     {"class_weights: []\n", "class_weights must be a list"},
     {"class_weights: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n", "class_weights are all 0"},
     {"class_weights: [1, -0.5]\n", "job.yaml:3:20: class_weights: '-0.5' is out of range"},
+    {"class_weights: [1, 1e-50]\n", "class_weights: 1e-50 leaves nothing of a gradient; give 0, "},
     {"class_weights: [1, .nan]\n", "class_weights: '.nan' is not finite"},
     {"class_weights: [1, 1e7]\n", "numbers from 0 to 1000000, one a class"},
     {"ignored_label: none\n", "ignored_label: 'none' is no whole number; give a whole number from"},
