@@ -1,6 +1,7 @@
 /* fetch_saved.c - msctl fetch --list, --checkpoint: what a job has saved */
 #include "cli/fetch_run.h"
 #include "cli/json.h"
+#include "libworker/train/best_files.h"
 #include "libworker/train/checkpoint_folder.h"
 
 #include <string.h>
@@ -25,6 +26,9 @@ int fetch_saved_check(const struct cli_saved *saved, const char *which, struct m
 {
     size_t i = 0;
     if (which == NULL || (strcmp(which, "all") == 0 && saved->n + saved->best.step > 0)) {
+        return MS_OK;
+    }
+    if (strcmp(which, "best") != 0 && cli_saved_choose_best(saved, which, &i)) {
         return MS_OK;
     }
     if (strcmp(which, "best") != 0) {
@@ -59,19 +63,12 @@ static void check_whole(struct fetch_run *run, const char *manifest)
     }
 }
 
-static int get(struct fetch_run *run, const struct cli_saved *saved, size_t node, unsigned what,
-               const struct saved_entry *entry, const char *name, int *ret_came)
+static int get(struct fetch_run *run, size_t node, const struct cli_saved *saved,
+               struct fetch_saved wanted, int *ret_came)
 {
-    const int is_manifest = what == MS_SAVED_MANIFEST;
-    const struct fetch_saved wanted = {.what = what,
-                                       .directory = saved->directory,
-                                       .prefix = saved->prefix,
-                                       .step = entry != NULL ? entry->step : 0,
-                                       .bytes = entry == NULL ? saved->best.bytes
-                                                : is_manifest ? entry->manifest_bytes
-                                                              : entry->bytes,
-                                       .name = name,
-                                       .folder = saved->nodes[node].folder};
+    wanted.directory = saved->directory;
+    wanted.prefix = saved->prefix;
+    wanted.folder = saved->nodes[node].folder;
     const struct fetch_wish wish = {run->job, saved->nodes[node].rank, MS_FETCH_LOG, &wanted};
     struct fetch_result got;
     return fetch_run_get(run, &wish, 1, &got, ret_came);
@@ -88,9 +85,19 @@ static int get_checkpoint(struct fetch_run *run, const struct cli_saved *saved, 
     cli_saved_name(saved, i, stem);
     snprintf(data, sizeof(data), "%.96s.safetensors", stem);
     snprintf(manifest, sizeof(manifest), "%.96s.json", stem);
-    int rc = get(run, saved, one->node, MS_SAVED_DATA, &one->entry, data, &came);
+    int rc = get(run, one->node, saved,
+                 (struct fetch_saved){.what = MS_SAVED_DATA,
+                                      .step = one->entry.step,
+                                      .bytes = one->entry.bytes,
+                                      .name = data},
+                 &came);
     if (rc == MS_OK && came) {
-        rc = get(run, saved, one->node, MS_SAVED_MANIFEST, &one->entry, manifest, &came);
+        rc = get(run, one->node, saved,
+                 (struct fetch_saved){.what = MS_SAVED_MANIFEST,
+                                      .step = one->entry.step,
+                                      .bytes = one->entry.manifest_bytes,
+                                      .name = manifest},
+                 &came);
         if (came) {
             check_whole(run, manifest);
         }
@@ -98,21 +105,53 @@ static int get_checkpoint(struct fetch_run *run, const struct cli_saved *saved, 
     return rc;
 }
 
-int fetch_saved_all(struct fetch_run *run, const struct cli_saved *saved, const char *which)
+static int get_best(struct fetch_run *run, const struct cli_saved *saved)
 {
-    const int wants_all = strcmp(which, "all") == 0;
-    const int wants_best = strcmp(which, "best") == 0 || (wants_all && saved->best.step > 0);
-    size_t chosen = 0;
-    int rc = MS_OK;
     int came = 0;
-    if (!wants_all && !wants_best) {
-        rc = cli_saved_choose(saved, which, &chosen, &run->err);
-        return rc == MS_OK ? get_checkpoint(run, saved, chosen) : rc;
-    }
-    for (size_t i = 0; wants_all && rc == MS_OK && i < saved->n; i++) {
+    return get(run, saved->best_node, saved,
+               (struct fetch_saved){
+                   .what = MS_SAVED_DATA, .bytes = saved->best.bytes, .name = TRAIN_BEST_FILE},
+               &came);
+}
+
+/* One of several. */
+static int get_one_best(struct fetch_run *run, const struct cli_saved *saved, size_t i)
+{
+    char name[BEST_NAME_MAX];
+    int came = 0;
+    return get(run, saved->best_node, saved,
+               (struct fetch_saved){.what = MS_SAVED_BEST,
+                                    .step = saved->bests[i].step,
+                                    .bytes = saved->bests[i].bytes,
+                                    .name = best_file_name(saved->bests[i].step, name)},
+               &came);
+}
+
+static int get_all(struct fetch_run *run, const struct cli_saved *saved)
+{
+    int rc = MS_OK;
+    for (size_t i = 0; rc == MS_OK && i < saved->n; i++) {
         rc = get_checkpoint(run, saved, i);
     }
-    return rc == MS_OK && wants_best
-               ? get(run, saved, saved->best_node, MS_SAVED_DATA, NULL, "best.safetensors", &came)
-               : rc;
+    rc = rc == MS_OK && saved->best.step > 0 ? get_best(run, saved) : rc;
+    for (size_t i = 0; rc == MS_OK && i < saved->n_bests; i++) {
+        rc = get_one_best(run, saved, i);
+    }
+    return rc;
+}
+
+int fetch_saved_all(struct fetch_run *run, const struct cli_saved *saved, const char *which)
+{
+    size_t chosen = 0;
+    if (strcmp(which, "all") == 0) {
+        return get_all(run, saved);
+    }
+    if (strcmp(which, "best") == 0) {
+        return get_best(run, saved);
+    }
+    if (cli_saved_choose_best(saved, which, &chosen)) {
+        return get_one_best(run, saved, chosen);
+    }
+    const int rc = cli_saved_choose(saved, which, &chosen, &run->err);
+    return rc == MS_OK ? get_checkpoint(run, saved, chosen) : rc;
 }

@@ -3,6 +3,7 @@
 
 #include "cli/format.h"
 #include "cli/table.h"
+#include "libworker/train/best_files.h"
 #include "proto/grow.h"
 
 #include <inttypes.h>
@@ -13,6 +14,7 @@ void cli_saved_free(struct cli_saved *saved)
 {
     free(saved->nodes);
     free(saved->ones);
+    free(saved->bests);
     memset(saved, 0, sizeof(*saved));
 }
 
@@ -72,7 +74,7 @@ struct asking {
 };
 
 static int take(struct asking *a, uint32_t rank, const struct fetch_result *of,
-                const struct saved_list *list, struct ms_err *err)
+                struct saved_list *list, struct ms_err *err)
 {
     struct cli_saved *saved = a->saved;
     struct cli_saved_node *grown =
@@ -91,6 +93,9 @@ static int take(struct asking *a, uint32_t rank, const struct fetch_result *of,
     if (saved->best.step == 0 && list->best.step > 0) {
         saved->best = list->best;
         saved->best_node = saved->n_nodes - 1;
+        saved->bests = list->bests;
+        saved->n_bests = list->n_bests;
+        list->bests = NULL;
     }
     return add_entries(saved, &a->ones_room, list) == MS_OK
                ? MS_OK
@@ -221,6 +226,20 @@ static int is_named(const struct cli_saved *saved, size_t i, const char *word)
     return is;
 }
 
+int cli_saved_choose_best(const struct cli_saved *saved, const char *word, size_t *ret)
+{
+    char name[BEST_NAME_MAX];
+    for (size_t i = 0; i < saved->n_bests; i++) {
+        const size_t n = strlen(best_file_name(saved->bests[i].step, name));
+        const size_t stem = n - strlen(".safetensors");
+        if (strcmp(word, name) == 0 || (strlen(word) == stem && strncmp(word, name, stem) == 0)) {
+            *ret = i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int fail_none(const struct cli_saved *saved, struct ms_err *err)
 {
     return saved->directory[0] == '\0'
@@ -282,6 +301,16 @@ static int add_row(struct cli_table *table, const char *name, uint64_t step, con
     return cli_table_add(table, cells, err);
 }
 
+static int add_best(struct cli_table *table, const struct cli_saved *saved, const char *name,
+                    const struct saved_best *best, struct ms_err *err)
+{
+    char number[CLI_FORMAT_MAX];
+    char metric[CLI_FORMAT_MAX + SAVED_METRIC_MAX + 2];
+    snprintf(metric, sizeof(metric), "%s %s", best->metric, cli_format_real(number, best->value));
+    return add_row(table, name, best->step, NULL, best->bytes, best->age_s, metric,
+                   saved->nodes[saved->best_node].node_id, err);
+}
+
 static int add_rows(struct cli_table *table, const struct cli_saved *saved, struct ms_err *err)
 {
     char name[CLI_SAVED_NAME_MAX];
@@ -298,11 +327,11 @@ static int add_rows(struct cli_table *table, const struct cli_saved *saved, stru
                      entry->bytes + entry->manifest_bytes, entry->age_s, metric,
                      saved->nodes[saved->ones[i].node].node_id, err);
     }
-    if (rc == MS_OK && saved->best.step > 0) {
-        snprintf(metric, sizeof(metric), "%s %s", saved->best.metric,
-                 cli_format_real(number, saved->best.value));
-        rc = add_row(table, "best", saved->best.step, NULL, saved->best.bytes, saved->best.age_s,
-                     metric, saved->nodes[saved->best_node].node_id, err);
+    rc = rc == MS_OK && saved->best.step > 0 ? add_best(table, saved, "best", &saved->best, err)
+                                             : rc;
+    for (size_t i = 0; rc == MS_OK && i < saved->n_bests; i++) {
+        snprintf(name, sizeof(name), "best-%" PRIu64, saved->bests[i].step);
+        rc = add_best(table, saved, name, &saved->bests[i], err);
     }
     return rc;
 }
@@ -335,11 +364,19 @@ static void set_node(json_t *object, const struct cli_saved_node *node, int with
     }
 }
 
+static json_t *best_json(const struct saved_best *best)
+{
+    return json_pack("{s:I, s:s, s:f, s:I, s:I}", "step", (json_int_t)best->step, "metric",
+                     best->metric, "value", best->value, "bytes", (json_int_t)best->bytes, "age_s",
+                     (json_int_t)best->age_s);
+}
+
 json_t *cli_saved_json(const struct cli_saved *saved)
 {
     char name[CLI_SAVED_NAME_MAX];
     json_t *list = json_array();
     json_t *best = json_null();
+    json_t *bests = json_array();
     for (size_t i = 0; i < saved->n; i++) {
         const struct saved_entry *entry = &saved->ones[i].entry;
         json_t *object = json_pack(
@@ -353,11 +390,12 @@ json_t *cli_saved_json(const struct cli_saved *saved)
         json_array_append_new(list, object);
     }
     if (saved->best.step > 0) {
-        best = json_pack("{s:I, s:s, s:f, s:I, s:I}", "step", (json_int_t)saved->best.step,
-                         "metric", saved->best.metric, "value", saved->best.value, "bytes",
-                         (json_int_t)saved->best.bytes, "age_s", (json_int_t)saved->best.age_s);
+        best = best_json(&saved->best);
         set_node(best, &saved->nodes[saved->best_node], 0);
     }
-    return json_pack("{s:I, s:o, s:o, s:I}", "id", (json_int_t)saved->job, "checkpoints", list,
-                     "best", best, "damaged", (json_int_t)saved->n_damaged);
+    for (size_t i = 0; i < saved->n_bests; i++) {
+        json_array_append_new(bests, best_json(&saved->bests[i]));
+    }
+    return json_pack("{s:I, s:o, s:o, s:o, s:I}", "id", (json_int_t)saved->job, "checkpoints", list,
+                     "best", best, "bests", bests, "damaged", (json_int_t)saved->n_damaged);
 }

@@ -29,7 +29,9 @@ struct cli_saved {
     struct cli_saved_one *ones; /* the highest step first; copies of one only once */
     size_t n;
     size_t n_damaged;
-    struct saved_best best; /* of the first node that has some; step 0: none has */
+    struct saved_best best;   /* of the first node that has some; step 0: none has */
+    struct saved_best *bests; /* of that node, where the job keeps several: the best first; owned */
+    size_t n_bests;
     size_t best_node;
 };
 
@@ -43,6 +45,10 @@ void cli_saved_free(struct cli_saved *saved);
  * would call it. MS_E_NOT_FOUND names what there is; MS_E_INVALID: the word is none. */
 int cli_saved_choose(const struct cli_saved *saved, const char *word, size_t *ret,
                      struct ms_err *err);
+
+/* Position among bests of those that a word names: "best-1200", also with .safetensors. False: it
+ * names none. */
+int cli_saved_choose_best(const struct cli_saved *saved, const char *word, size_t *ret);
 
 enum { CLI_SAVED_NAME_MAX = MS_NAME_MAX + 48 };
 /* "lenet-1875", and MindSpore's "lenet-1_1875". Both return buf. */

@@ -225,6 +225,7 @@
 
 /* Jobs */
 #define MS_CHECKPOINTS_MAX  1000        /* that a job keeps: more is a disk full of one training */
+#define MS_BEST_MAX         100         /* weights of the best evaluations that a job keeps */
 #define MS_METRICS_PENDING  (1U << 20)  /* lines that wait for room on the disk: 4,000 steps */
 #define MS_RANK_LOG_WAITING (1U << 20)  /* ... of a rank's log: 30,000 steps */
 #define MS_LOG_WAITING      (64U << 10) /* ... of a program's log: 400 events */

@@ -71,6 +71,7 @@ enum ms_saved {
     MS_SAVED_DATA = 2,     /* a checkpoint's data, or the best weights */
     MS_SAVED_MANIFEST = 3, /* a checkpoint's manifest */
     MS_SAVED_LEND = 4,     /* likewise, and another job may go on from what lies there */
+    MS_SAVED_BEST = 5,     /* of several best weights those of a step */
 };
 
 /* Assign.plan_from: where the plan of a rank comes from. Never renumber. */

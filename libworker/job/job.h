@@ -153,6 +153,7 @@ struct job {
     double early_stop_min_delta; /* ... by more than this */
     int has_best;
     struct job_judge best; /* of the weights that are kept */
+    int best_keep;         /* of so many evaluations */
     int has_print;
     int64_t print_loss_every;     /* of so many steps one has a loss line; 0: none */
     int print_epochs, print_time; /* ... and the last of each epoch; with how long that took */

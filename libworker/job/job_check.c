@@ -374,10 +374,18 @@ static int check_split(const struct job *job, const struct tree_node *tree, stru
                            key, job->workers, why);
 }
 
-/* msctl run takes its database away at the end, with whatever is called like it. */
+/* msctl run takes its database away at the end, with whatever is called like it; and the best
+ * weights are called as checkpoints may be. */
 static int check_prefix(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     char name[MS_NAME_MAX + 2];
+    if (job->has_checkpoint && job->has_best && job->best_keep > 1 &&
+        strcmp(job->checkpoint_prefix, "best") == 0) {
+        return tree_fail(job_node_at(tree, "checkpoint.prefix"), err,
+                         "checkpoint.prefix: with best.keep: %d the best weights are called "
+                         "best-STEP; give another prefix",
+                         job->best_keep);
+    }
     const int may_be_root =
         job_output_is_root(job->checkpoint_directory) || job->checkpoint_directory[0] == '/';
     if (!job->has_checkpoint || !may_be_root) {

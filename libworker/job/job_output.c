@@ -14,16 +14,22 @@ static const char *const taken[] = {
     "scheduler.sock", "weights.safetensors", "best.safetensors", "tls",      ".job_tag",
 };
 
-/* "worker_<rank>.log" */
-static int is_log(const char *name, size_t length)
+/* "worker_<rank>.log", "best-<step>.safetensors" */
+static const struct {
+    const char *head, *end;
+} numbered[] = {{"worker_", ".log"}, {"best-", ".safetensors"}};
+
+static int is_numbered(const char *name, size_t length, const char *head, const char *end)
 {
-    static const char head[] = "worker_";
-    const size_t n = sizeof(head) - 1;
-    if (length <= n || strncmp(name, head, n) != 0) {
+    size_t at = strlen(head);
+    if (strncmp(name, head, at) != 0) {
         return 0;
     }
-    const size_t digits = strspn(name + n, "0123456789");
-    return digits > 0 && length == n + digits + 4 && strncmp(name + n + digits, ".log", 4) == 0;
+    const size_t first = at;
+    while (name[at] >= '0' && name[at] <= '9') {
+        at++;
+    }
+    return at > first && length == at + strlen(end) && strncmp(name + at, end, strlen(end)) == 0;
 }
 
 int job_output_is_database(const char *name)
@@ -53,7 +59,12 @@ static int is_taken(const char *path)
             return 1;
         }
     }
-    return is_log(path, length) || job_output_is_database(path);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(numbered); i++) {
+        if (is_numbered(path, length, numbered[i].head, numbered[i].end)) {
+            return 1;
+        }
+    }
+    return job_output_is_database(path);
 }
 
 /* Does a path go up on its way? */

@@ -117,10 +117,12 @@ static int open_saved(void *arg, const struct fetch_want *want, const struct fet
     case MS_SAVED_LIST:
         return open_list(&place, err);
     case MS_SAVED_DATA:
-        return saved->step == 0 ? saved_open_best(&place, err)
+        return saved->step == 0 ? saved_open_best(&place, 0, err)
                                 : saved_open(&place, saved->step, 0, err);
     case MS_SAVED_MANIFEST:
         return saved_open(&place, saved->step, 1, err);
+    case MS_SAVED_BEST:
+        return saved_open_best(&place, saved->step, err);
     case MS_SAVED_LEND:
         rc = lent_give(folder, saved->borrower, err);
         return rc < 0 ? rc : saved_open(&place, saved->step, 1, err);

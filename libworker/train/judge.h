@@ -7,8 +7,6 @@
 
 #include <stdint.h>
 
-#define TRAIN_BEST_FILE "best.safetensors" /* in run_dir */
-
 struct watch {     /* zero: nothing was counted */
     uint64_t seen; /* the step of the last evaluation that was counted */
     uint64_t step; /* ... of the best one; 0: there is none */

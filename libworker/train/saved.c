@@ -3,15 +3,14 @@
 #include "libworker/train/saved.h"
 
 #include "libworker/data/allowed.h"
-#include "libworker/data/safetensors.h"
 #include "libworker/job/job_schema.h"
+#include "libworker/train/best_files.h"
 #include "libworker/train/checkpoint_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,27 +153,46 @@ static int look_at_all(const struct saved_place *place, int fd, struct saved_lis
     return rc != MS_E_NOMEM ? rc : ms_fail(err, rc, "no memory on the node for its checkpoints");
 }
 
-static void look_at_best(const struct saved_place *place, struct saved_best *ret)
+/* The best of them has no less than any other: where one has less, more is better. */
+static int order_bests(const void *a, const void *b, int wants_more)
+{
+    const struct saved_best *x = a;
+    const struct saved_best *y = b;
+    return x->value != y->value ? ((x->value > y->value) == (wants_more != 0) ? -1 : 1)
+                                : (x->step > y->step) - (x->step < y->step);
+}
+
+static int most_first(const void *a, const void *b)
+{
+    return order_bests(a, b, 1);
+}
+
+static int least_first(const void *a, const void *b)
+{
+    return order_bests(a, b, 0);
+}
+
+/* The job keeps none, or has none yet, or one, or several of the same training. */
+static int look_at_best(const struct saved_place *place, struct saved_list *list,
+                        struct ms_err *err)
 {
     char path[CHECKPOINT_PATH_MAX];
-    struct safetensors *file = NULL;
-    struct stat st;
+    struct best_file best;
+    int wants_more = 0;
     snprintf(path, sizeof(path), "%s/" TRAIN_BEST_FILE, place->folder);
-    if (safetensors_open_own(path, &file, NULL) < 0) {
-        return; /* the job keeps none, or has none yet */
+    if (!best_file_read(path, &best)) {
+        return MS_OK;
     }
-    const char *steps = safetensors_meta(file, "steps");
-    const char *metric = safetensors_meta(file, "metric");
-    const char *value = safetensors_meta(file, "value");
-    if (stat(path, &st) == 0 && steps != NULL && metric != NULL && value != NULL &&
-        isfinite(strtod(value, NULL))) {
-        ret->step = strtoull(steps, NULL, 10);
-        ret->value = strtod(value, NULL);
-        ret->bytes = (uint64_t)st.st_size;
-        ret->age_s = age_of(&st);
-        snprintf(ret->metric, sizeof(ret->metric), "%s", metric);
+    list->best = best.best;
+    if (best_files_look(place->folder, best.training, best.best.metric, &list->bests,
+                        &list->n_bests) < 0) {
+        return ms_fail(err, MS_E_NOMEM, "no memory on the node for its best weights");
     }
-    safetensors_close(file);
+    for (size_t i = 0; i < list->n_bests; i++) {
+        wants_more |= list->bests[i].value < list->best.value;
+    }
+    qsort(list->bests, list->n_bests, sizeof(*list->bests), wants_more ? most_first : least_first);
+    return MS_OK;
 }
 
 int saved_look(const struct saved_place *place, struct saved_list *ret, struct ms_err *err)
@@ -193,7 +211,11 @@ int saved_look(const struct saved_place *place, struct saved_list *ret, struct m
         saved_list_fini(&list);
         return rc;
     }
-    look_at_best(place, &list.best);
+    rc = look_at_best(place, &list, err);
+    if (rc < 0) {
+        saved_list_fini(&list);
+        return rc;
+    }
     *ret = list;
     return MS_OK;
 }
@@ -251,13 +273,15 @@ int saved_open(const struct saved_place *place, uint64_t step, int is_manifest, 
                              step, why.text);
 }
 
-int saved_open_best(const struct saved_place *place, struct ms_err *err)
+int saved_open_best(const struct saved_place *place, uint64_t step, struct ms_err *err)
 {
+    char name[BEST_NAME_MAX];
     const int folder_fd = open(place->folder, OPEN_FOLDER);
     if (folder_fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot look into %.200s", place->folder);
     }
-    const int fd = open_regular(folder_fd, TRAIN_BEST_FILE, err);
+    const int fd =
+        open_regular(folder_fd, step > 0 ? best_file_name(step, name) : TRAIN_BEST_FILE, err);
     close(folder_fd);
     return fd;
 }

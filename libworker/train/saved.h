@@ -24,7 +24,7 @@ int saved_look(const struct saved_place *place, struct saved_list *ret, struct m
 /* A file of the checkpoint of that step: its manifest, or its data. Returns a descriptor, or
  * MS_E_NOT_FOUND, or as above. */
 int saved_open(const struct saved_place *place, uint64_t step, int is_manifest, struct ms_err *err);
-/* The best weights. */
-int saved_open_best(const struct saved_place *place, struct ms_err *err);
+/* The best weights; of several those of that step, 0: of the best one. */
+int saved_open_best(const struct saved_place *place, uint64_t step, struct ms_err *err);
 
 #endif

@@ -11,8 +11,10 @@
 void saved_list_fini(struct saved_list *list)
 {
     free(list->entries);
+    free(list->bests);
     list->entries = NULL;
-    list->n = 0;
+    list->bests = NULL;
+    list->n = list->n_bests = 0;
 }
 
 /* ---- writing ---- */
@@ -33,6 +35,18 @@ static json_t *best_json(const struct saved_best *best)
                      (json_int_t)best->age_s);
 }
 
+static json_t *bests_json(const struct saved_list *list)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < list->n_bests; i++) {
+        if (json_array_append_new(array, best_json(&list->bests[i])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
 char *saved_list_format(const struct saved_list *list, size_t *ret_size)
 {
     json_t *entries = json_array();
@@ -44,6 +58,9 @@ char *saved_list_format(const struct saved_list *list, size_t *ret_size)
                              (json_int_t)list->n_damaged, "checkpoints", entries);
     if (root != NULL && rc == 0 && list->best.step > 0) {
         rc = json_object_set_new(root, "best", best_json(&list->best));
+    }
+    if (root != NULL && rc == 0 && list->n_bests > 0) {
+        rc = json_object_set_new(root, "bests", bests_json(list));
     }
     char *text = rc == 0 ? json_text(root, JSON_COMPACT | JSON_REAL_PRECISION(17), ret_size) : NULL;
     json_decref(root);
@@ -152,6 +169,29 @@ static int read_best(const struct reader *r, const json_t *object, struct saved_
     return rc < 0 ? rc : read_whole(r, object, "age_s", 0, &ret->age_s);
 }
 
+/* Several, each with a step. */
+static int read_bests(const struct reader *r, const json_t *array, struct saved_list *ret)
+{
+    const size_t n = json_array_size(array);
+    if (array == NULL) {
+        return MS_OK;
+    }
+    if (!json_is_array(array) || n > MS_BEST_MAX || ret->best.step == 0) {
+        return fail(r, "bests");
+    }
+    ret->bests = calloc(n + 1, sizeof(*ret->bests));
+    if (ret->bests == NULL) {
+        return ms_fail(r->err, MS_E_NOMEM, "no memory for the best weights of %.120s", r->origin);
+    }
+    int rc = MS_OK;
+    for (size_t i = 0; rc == MS_OK && i < n; i++) {
+        const json_t *object = json_array_get(array, i);
+        rc = json_is_object(object) ? read_best(r, object, &ret->bests[i]) : fail(r, "bests");
+    }
+    ret->n_bests = n;
+    return rc;
+}
+
 int saved_list_parse(const char *text, size_t size, const char *origin, struct saved_list *ret,
                      struct ms_err *err)
 {
@@ -164,6 +204,7 @@ int saved_list_parse(const char *text, size_t size, const char *origin, struct s
     rc = rc < 0 ? rc : read_count(&r, root, "damaged", 0, &n_damaged);
     rc = rc < 0 ? rc : read_entries(&r, json_object_get(root, "checkpoints"), &list);
     rc = rc < 0 ? rc : read_best(&r, json_object_get(root, "best"), &list.best);
+    rc = rc < 0 ? rc : read_bests(&r, json_object_get(root, "bests"), &list);
     json_decref(root);
     if (rc < 0) {
         saved_list_fini(&list);

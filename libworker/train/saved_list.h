@@ -37,6 +37,8 @@ struct saved_list {
     size_t n;
     size_t n_damaged; /* of this job or not: nobody can tell */
     struct saved_best best;
+    struct saved_best *bests; /* where the job keeps several, all of them, in their order; owned */
+    size_t n_bests;
 };
 
 void saved_list_fini(struct saved_list *list);

@@ -3,6 +3,7 @@
 #define TRAIN_IMPL_H
 
 #include "libworker/data/data.h"
+#include "libworker/train/best.h"
 #include "libworker/train/checkpoint.h"
 #include "libworker/train/cpus.h"
 #include "libworker/train/evaluation.h"
@@ -83,7 +84,7 @@ struct train {
     int has_skipped;         /* ... and was not made: train_skip_evaluation */
     struct watch watch;      /* of early_stop; the same on all ranks of a step */
     int is_early;            /* steps_total is where that ended the training */
-    struct watch kept;       /* of best: rank 0's, of the file in its run directory */
+    struct best_list kept;   /* of best: rank 0's, of the files in its run directory */
     int stopped;             /* asked to stop at a step boundary, and all ranks agreed */
     double seconds, since_s; /* spent in train_run; the clock at the end of the last step */
     double told_s;           /* ... at the last loss line, moved on by evaluations */

@@ -94,6 +94,21 @@ ok "ends with these" same "$(digest upto)" "$(digest_of_file "$T/best/best.safet
 ok "the other way round" run worst -n 2 "${train[@]}" --set best.mode=max "$T/job.yaml"
 ok "it is another one" [ "$(kept worst)" != "$best" ]
 
+# the best three of eight, each in its file
+several=("${train[@]}" --set 'best={metric: loss, keep: 3}')
+least=$(python3 -c 'import json, sys
+rows = [r for r in map(json.loads, open(sys.argv[1])) if "eval_loss" in r]
+print(*sorted("best-%d.safetensors" % (5 * r["epoch"]) for r in sorted(rows, key=lambda r: r["eval_loss"])[:3]))' "$T/best/metrics.jsonl")
+three() { # RUN: these, and nothing else; the best one by two names
+    same "$(cd "$T/$1" && echo best-*)" "$least" && [ "$T/$1/best.safetensors" -ef "$T/$1/best-$best.safetensors" ]
+}
+ok "a training keeps several" run several -n 2 "${several[@]}" "$T/job.yaml"
+ok "those with the least losses" three several
+ok "the best of them with the same weights" same "$(digest_of_file "$T/several/best.safetensors")" "$(digest upto)"
+ok "one whose worker is killed keeps as many" lose_a_worker survived 20 -n 2 "${several[@]}" --set epochs=200 "$T/job.yaml"
+ok "with the steps of their names" [ "$(cd "$T/survived" && echo best-* | wc -w)" = 3 ]
+ok "and the best one by two names" [ "$T/survived/best.safetensors" -ef "$T/survived/best-$(kept survived).safetensors" ]
+
 # ---- every so many epochs
 epochs=(--set early_stop=null --set epochs=3 --set 'checkpoint={every_steps: 0, every_epochs: 2}')
 ok "checkpoints come by epochs" run epochs "${epochs[@]}" "$T/job.yaml"

@@ -14,7 +14,7 @@ epochs: 3
 loss: mse
 optimizer: {kind: momentum, learning_rate: 0.05, momentum: 0.9}
 evaluate: {dataset: {kind: nonlinear, samples: 64}}
-best: {}
+best: {keep: 2}
 checkpoint: {directory: a/b, prefix: lin, every_steps: 0, every_epochs: 1, keep_max: 2}
 YAML
 
@@ -31,16 +31,22 @@ home=$(as alice --json show 1 | python3 -c 'import json, sys; print(json.load(sy
 DIR=$T/jobs-$home/1
 LAST=$(python3 -c 'import json, sys; print(max(json.loads(line).get("step", 0) for line in open(sys.argv[1])))' "$DIR/metrics.jsonl")
 EPOCH=$((LAST / 3))
-MID=$((2 * EPOCH))
+# of the second epoch's end, or of the step at which the writer was free again
+MID=$(find "$DIR/a/b" -name 'lin-*.json' ! -name "lin-$LAST.json" | sed 's/.*lin-\(.*\)\.json/\1/')
+AT=$(python3 -c 'import json, sys; m = json.load(open(sys.argv[1])); print("%d_%d" % (m["epoch"], m["step_in_epoch"]))' "$DIR/a/b/lin-$MID.json")
 
 # ---- what there is
 ok "a list says which there are" says "lin-$LAST" as alice fetch --list 1
-ok "by epoch and step, too" says "2_$EPOCH" as alice fetch --list 1
+ok "by epoch and step, too" says "$AT" as alice fetch --list 1
 ok "with the best weights" says "best " as alice fetch --list 1
 ok "two checkpoints are kept, the newest first" json fetch --list 1 -- \
     "[c['name'] for c in j['checkpoints']] == ['lin-$LAST', 'lin-$MID'] and j['best']['metric'] == 'loss' and j['damaged'] == 0"
+ok "with the two best, of which the first is the best" json fetch --list 1 -- \
+    "len(j['bests']) == 2 and j['bests'][0] == {k: j['best'][k] for k in j['bests'][0]} and j['bests'][0]['value'] <= j['bests'][1]['value']"
+BEST=$(as alice --json fetch --list 1 | python3 -c 'import json, sys; print(*(b["step"] for b in json.load(sys.stdin)["bests"]))')
+ok "by their steps" says "best-${BEST#* } " as alice fetch --list 1
 ok "with node, folder, size, age and MindSpore's name" json fetch --list 1 -- \
-    "all(c['node'] == '$home' and c['folder'] == '$DIR/a/b' and c['bytes'] > 0 and 0 <= c['age_s'] < 7200 for c in j['checkpoints']) and j['checkpoints'][1]['mindspore_name'] == 'lin-2_$EPOCH'"
+    "all(c['node'] == '$home' and c['folder'] == '$DIR/a/b' and c['bytes'] > 0 and 0 <= c['age_s'] < 7200 for c in j['checkpoints']) and j['checkpoints'][1]['mindspore_name'] == 'lin-$AT'"
 ok "a list makes no folder" [ ! -e job-1 ]
 ok "another user is refused" status 4 as bob fetch --list 1
 ok "with who may" says "only its owner or an admin" as bob fetch --list 1
@@ -60,8 +66,13 @@ ok "comes, too" got "$T/mid" "$MID"
 ok "a second time nothing is overwritten" says "was there already" as alice fetch --checkpoint "$MID" -o "$T/mid" 1
 ok "best brings the best weights" status 0 as alice fetch --checkpoint best -o "$T/best" 1
 ok "as they are on the node" cmp "$DIR/best.safetensors" "$T/best/best.safetensors"
+for step in $BEST; do
+    ok "one of the best comes by its step" status 0 as alice fetch --checkpoint "best-$step" -o "$T/best" 1
+    ok "as it is on the node" cmp "$DIR/best-$step.safetensors" "$T/best/best-$step.safetensors"
+done
+ok "one that is none of them is not there" says "no checkpoint called best-1:" as alice fetch --checkpoint best-1 1
 ok "all brings all" status 0 as alice fetch --checkpoint all -o "$T/all" 1
-ok "five files" [ "$(find "$T/all" -type f | wc -l)" = 5 ]
+ok "seven files" [ "$(find "$T/all" -type f | wc -l)" = 7 ]
 ok "a private run goes on from what came" says "step $MID" "$MSCTL" run --run-dir "$T/run" --resume "$T/mid" "$T/job.yaml"
 
 # ---- torn, damaged, changed

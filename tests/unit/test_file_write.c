@@ -247,6 +247,28 @@ START_TEST(what_is_no_file_is_not_replaced)
 }
 END_TEST
 
+START_TEST(another_name_takes_the_place_of_a_file)
+{
+    struct stat a;
+    struct stat b;
+    char old[192];
+    put("file", "first");
+    put("other", "second");
+    snprintf(old, sizeof(old), "%s", in("other"));
+
+    for (int i = 0; i < 2; i++) { /* the second time it is that file already */
+        ck_ms_ok(ms_file_link(old, path, err));
+        ck_assert_int_eq(stat(path, &a), 0);
+        ck_assert_int_eq(stat(old, &b), 0);
+        ck_assert_uint_eq(a.st_ino, b.st_ino);
+        ck_assert_uint_eq(a.st_nlink, 2);
+    }
+    holds("file", "second");
+    ck_ms_fails(ms_file_link(in("none"), path, err), MS_E_IO, "none");
+    holds("file", "second");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file_write");
@@ -262,6 +284,7 @@ int main(void)
     tcase_add_test(tcase, owner_group_and_mode_are_there_with_the_name);
     tcase_add_test(tcase, what_is_no_file_is_not_appended_to);
     tcase_add_test(tcase, what_is_no_file_is_not_replaced);
+    tcase_add_test(tcase, another_name_takes_the_place_of_a_file);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }

@@ -742,6 +742,12 @@ static const struct {
      "job.yaml:4:38: checkpoint.prefix: 'scheduler.db' in a run directory itself would be taken"},
     {"checkpoint: {directory: /c, prefix: scheduler.db}\n",
      "job.yaml:4:37: checkpoint.prefix: 'scheduler.db' in a run directory itself would be taken"},
+    {"checkpoint: {directory: best-12.safetensors}\n", "is the name of a file"},
+    {"evaluate: {dataset: {kind: cifar10, path: /x}}\nbest: {keep: 2}\n"
+     "checkpoint: {prefix: best}\n",
+     "checkpoint.prefix: with best.keep: 2 the best weights are called best-STEP"},
+    {"evaluate: {dataset: {kind: cifar10, path: /x}}\nbest: {keep: 0}\n",
+     "best.keep: '0' is out of range"},
     {"checkpoint: {directory: [x]}\n", "checkpoint.directory: a list is no folder"},
     {"checkpoint: {directory: \"a\\nb\"}\n", "has a control character in it"},
     {"checkpoint: {prefix: a/b}\n", "checkpoint.prefix: 'a/b' has a character that names"},

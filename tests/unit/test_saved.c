@@ -157,7 +157,7 @@ START_TEST(links_are_not_followed)
     ck_opens(1, "job/checkpoints/linear-13.json");
     ck_assert_int_lt(saved_open(&place, 13, 0, &err), 0);
     ck_assert_int_eq(symlink("/etc/hostname", path("job/best.safetensors")), 0);
-    ck_assert_int_lt(saved_open_best(&place, &err), 0);
+    ck_assert_int_lt(saved_open_best(&place, 0, &err), 0);
 }
 END_TEST
 
@@ -206,11 +206,15 @@ START_TEST(list_comes_back_as_it_was_written)
                                 .manifest_bytes = 900,
                                 .age_s = 12,
                                 .sum = "00112233445566778899aabbccddeeff"};
+    struct saved_best bests[] = {{1800, "accuracy", 0.75, 2048, 60},
+                                 {1200, "accuracy", 0.5, 2048, 90}};
     struct saved_list list = {.folder = "/jobs/7/checkpoints",
                               .entries = &entry,
                               .n = 1,
                               .n_damaged = 3,
-                              .best = {1800, "accuracy", 0.75, 2048, 60}};
+                              .best = {1800, "accuracy", 0.75, 2048, 60},
+                              .bests = bests,
+                              .n_bests = 2};
     struct saved_list got;
     size_t size = 0;
     char *text = saved_list_format(&list, &size);
@@ -226,6 +230,9 @@ START_TEST(list_comes_back_as_it_was_written)
     ck_assert_str_eq(got.entries[0].sum, entry.sum);
     ck_assert_str_eq(got.best.metric, "accuracy");
     ck_assert(got.best.value == 0.75);
+    ck_assert_uint_eq(got.n_bests, 2);
+    ck_assert_uint_eq(got.bests[1].step, 1200);
+    ck_assert(got.bests[1].value == 0.5);
     saved_list_fini(&got);
 }
 END_TEST
@@ -240,6 +247,10 @@ START_TEST(what_is_no_list_is_refused_with_its_node)
         "{\"folder\":\"/j\",\"damaged\":-1,\"checkpoints\":[]}",
         "{\"folder\":\"/j\",\"damaged\":0,\"checkpoints\":[{\"step\":0}]}",
         "{\"folder\":\"/j\",\"damaged\":0,\"checkpoints\":[],\"best\":{\"step\":1}}",
+        "{\"folder\":\"/j\",\"damaged\":0,\"checkpoints\":[],\"bests\":[]}",
+        "{\"folder\":\"/"
+        "j\",\"damaged\":0,\"checkpoints\":[],\"best\":{\"step\":1,\"metric\":\"loss\","
+        "\"value\":1,\"bytes\":1,\"age_s\":1},\"bests\":[null]}",
     };
     struct saved_list list;
     for (size_t i = 0; i < MS_ARRAY_SIZE(wrong); i++) {

@@ -1,0 +1,38 @@
+/* best.h - the weights of the best evaluations of a training are kept, by rank 0 in its run
+ * directory (best_files.h)
+ *
+ *     evaluation -> its place among those that are kept -> best-<step>.safetensors, durable
+ *                -> best.safetensors leads to the best one -> what has no place any more goes
+ *
+ * What is kept, and how good it is, stands in the files alone: a kill at any moment leaves those
+ * that were there, and at most one more; who is rank 0 after it looks at them. */
+#ifndef TRAIN_BEST_H
+#define TRAIN_BEST_H
+
+#include "proto/limits.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct best_one {
+    uint64_t step;
+    double value;
+};
+
+struct best_list {
+    int is_found;  /* what lay there was looked at */
+    uint64_t seen; /* the step of the last evaluation that was judged */
+    size_t n;      /* the best one first; of equal ones the one of the lower step */
+    struct best_one
+        ones[2 * MS_BEST_MAX + 2]; /* with those that lay there for a higher best.keep */
+};
+
+/* Takes it in at its place, which is returned; one of the same step goes for it. keep, or more: it
+ * is none of so many, and is not taken in. */
+size_t best_take(struct best_list *list, size_t keep, int wants_more, uint64_t step, double value);
+
+struct train;
+/* After an evaluation with that value. What cannot be written is said (on_note). */
+void best_keep(struct train *train, double value);
+
+#endif

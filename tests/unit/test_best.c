@@ -1,0 +1,298 @@
+/* test_best.c - the weights of the best evaluations: which are kept, in which files, and what a
+ * process finds of one before it */
+#include "libworker/train/best.h"
+#include "libworker/train/best_files.h"
+#include "proto/rng.h"
+#include "tests/unit/train_case.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TAG "0123456789abcdef0123456789abcdef"
+
+static struct job job;
+static const char *dir;
+
+static void setup(void)
+{
+    dir = test_dir_make();
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+static char *path(const char *name)
+{
+    static char paths[4][400];
+    static int next;
+    char *buf = paths[next++ % 4];
+    snprintf(buf, sizeof(paths[0]), "%s/%s", dir, name);
+    return buf;
+}
+
+/* ---- which ---- */
+
+/* All evaluations are gone through each time: of equal values the earlier step is the better. */
+START_TEST(the_best_are_kept_as_by_a_plain_model)
+{
+    enum { N = 40 };
+    static struct best_list list;
+    for (uint64_t turn = 0; turn < 200; turn++) {
+        const int more = (int)(turn % 2);
+        const size_t keep = 1 + turn % 7;
+        double values[N];
+        memset(&list, 0, sizeof(list));
+        for (int i = 0; i < N; i++) {
+            values[i] = 0.25 * (double)ms_rng_below(turn, (uint64_t)i, 16);
+            best_take(&list, keep, more, (uint64_t)i + 1, values[i]);
+            list.n = list.n < keep ? list.n : keep;
+            for (size_t k = 0; k < list.n; k++) {
+                const struct best_one *one = &list.ones[k];
+                size_t better = 0;
+                for (int j = 0; j <= i; j++) {
+                    const int is_one = (uint64_t)j + 1 == one->step;
+                    better += values[j] != one->value ? (values[j] > one->value) == more
+                                                      : !is_one && (uint64_t)j + 1 < one->step;
+                }
+                ck_assert_uint_eq(better, k);
+                ck_assert_double_eq(values[one->step - 1], one->value);
+            }
+            ck_assert_uint_eq(list.n, (size_t)(i + 1) < keep ? (size_t)(i + 1) : keep);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_step_is_there_once)
+{
+    static struct best_list list;
+    ck_assert_uint_eq(best_take(&list, 3, 1, 10, 0.5), 0);
+    ck_assert_uint_eq(best_take(&list, 3, 1, 20, 0.75), 0);
+    ck_assert_uint_eq(best_take(&list, 3, 1, 10, 0.875), 0);
+    ck_assert_uint_eq(list.n, 2);
+    ck_assert_uint_eq(list.ones[0].step, 10);
+}
+END_TEST
+
+START_TEST(names_are_read_as_they_are_written)
+{
+    static const char *const none[] = {
+        "best.safetensors",     "best-.safetensors",    "best-0.safetensors",
+        "best-012.safetensors", "best-12.safetensors~", "best-12.json",
+        "best-+12.safetensors", "best--1.safetensors",  "best-99999999999999999999.safetensors"};
+    char name[BEST_NAME_MAX];
+    ck_assert_str_eq(best_file_name(12, name), "best-12.safetensors");
+    ck_assert_uint_eq(best_file_step("best-12.safetensors"), 12);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(none); i++) {
+        ck_assert_msg(best_file_step(none[i]) == 0, "%s", none[i]);
+    }
+}
+END_TEST
+
+/* ---- files ---- */
+
+static char notes[4096];
+
+static void on_note(void *arg, const char *text)
+{
+    (void)arg;
+    snprintf(notes + strlen(notes), sizeof(notes) - strlen(notes), "%s\n", text);
+}
+
+/* Eight epochs of ten steps, an evaluation each. */
+static void train_as(const char *tag, const char *best)
+{
+    const char *const sets[] = {"epochs=8", "evaluate={dataset: {kind: nonlinear, samples: 64}}",
+                                best};
+    struct train_info info;
+    struct train_result result;
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    struct train_config cfg = train_case_config(&job, dir);
+    cfg.job_tag = tag;
+    cfg.on_note = on_note;
+    notes[0] = '\0';
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+    ck_assert_uint_eq(result.steps, 80);
+    train_destroy(train);
+}
+
+/* Step of the evaluation whose loss is number n, from 1, of the least. */
+static uint64_t step_of_best(int n)
+{
+    char line[4096];
+    double losses[16];
+    int count = 0;
+    FILE *file = fopen(path("metrics.jsonl"), "r");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file) != NULL && count < 8) {
+        const char *at = strstr(line, "\"eval_loss\":");
+        if (at != NULL) {
+            losses[count++] = strtod(at + strlen("\"eval_loss\":"), NULL);
+        }
+    }
+    fclose(file);
+    ck_assert_int_eq(count, 8);
+    for (int i = 0; i < count; i++) {
+        int before = 0;
+        for (int j = 0; j < count; j++) {
+            before += losses[j] < losses[i] || (losses[j] == losses[i] && j < i);
+        }
+        if (before == n - 1) {
+            return 10 * ((uint64_t)i + 1);
+        }
+    }
+    ck_abort_msg("no evaluation is number %d", n);
+    return 0;
+}
+
+static int is_there(uint64_t step)
+{
+    char name[BEST_NAME_MAX];
+    return access(path(best_file_name(step, name)), F_OK) == 0;
+}
+
+static int count_files(void)
+{
+    DIR *folder = opendir(dir);
+    int n = 0;
+    ck_assert_ptr_nonnull(folder);
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        n += strncmp(entry->d_name, "best", 4) == 0;
+        ck_assert_msg(strncmp(entry->d_name, ".msched-new-", 12) != 0, "%s", entry->d_name);
+    }
+    closedir(folder);
+    return n;
+}
+
+/* best.safetensors, and those of the n best, of which the first is the same file. */
+static void ck_keeps(int n)
+{
+    char name[BEST_NAME_MAX];
+    struct best_file best;
+    struct stat a;
+    struct stat b;
+    ck_assert_int_eq(count_files(), 1 + n);
+    for (int i = 1; i <= n; i++) {
+        ck_assert_msg(is_there(step_of_best(i)), "number %d, of step %llu", i,
+                      (unsigned long long)step_of_best(i));
+        ck_assert(best_file_read(path(best_file_name(step_of_best(i), name)), &best));
+        ck_assert_uint_eq(best.best.step, step_of_best(i));
+        ck_assert_str_eq(best.training, TAG);
+    }
+    ck_assert(best_file_read(path(TRAIN_BEST_FILE), &best));
+    ck_assert_uint_eq(best.best.step, step_of_best(1));
+    ck_assert_int_eq(stat(path(TRAIN_BEST_FILE), &a), 0);
+    if (n > 0) {
+        ck_assert_int_eq(stat(path(best_file_name(step_of_best(1), name)), &b), 0);
+        ck_assert_uint_eq(a.st_ino, b.st_ino);
+    }
+}
+
+START_TEST(one_is_kept_in_one_file)
+{
+    train_as(TAG, "best={}");
+    ck_keeps(0);
+    ck_assert_str_eq(notes, "");
+}
+END_TEST
+
+START_TEST(several_are_kept_with_their_steps)
+{
+    train_as(TAG, "best={keep: 3}");
+    ck_keeps(3);
+    ck_assert_str_eq(notes, "");
+}
+END_TEST
+
+/* What was written of one that a kill kept from its second name, and what the name leads to. */
+START_TEST(who_comes_next_finds_them)
+{
+    char name[BEST_NAME_MAX];
+    train_as(TAG, "best={keep: 3}");
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
+    train_as(TAG, "best={keep: 3}");
+    ck_keeps(3);
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0); /* it leads to the second best */
+    ck_assert_int_eq(link(path(best_file_name(step_of_best(2), name)), path(TRAIN_BEST_FILE)), 0);
+    train_as(TAG, "best={keep: 3}");
+    ck_keeps(3);
+}
+END_TEST
+
+START_TEST(more_or_fewer_are_kept_from_then_on)
+{
+    train_as(TAG, "best={}");
+    const uint64_t best = step_of_best(1);
+    train_as(TAG, "best={keep: 4}");
+    ck_assert(is_there(best)); /* it got a name with its step */
+    ck_keeps(4);
+    ck_assert_int_eq(unlink(path("metrics.jsonl")), 0);
+    train_as(TAG, "best={keep: 2}");
+    ck_assert_int_eq(count_files(), 1 + 4); /* nothing better came, and nothing goes */
+    train_as(TAG, "best={mode: max, keep: 2}");
+    ck_assert_int_eq(count_files(), 1 + 2);
+}
+END_TEST
+
+START_TEST(those_of_another_training_stay_and_count_for_nothing)
+{
+    static const char other[] = "ffffffffffffffffffffffffffffffff";
+    train_as(other, "best={keep: 2}");
+    const uint64_t theirs[] = {step_of_best(1), step_of_best(2)};
+    ck_assert_int_eq(unlink(path("metrics.jsonl")), 0);
+    train_as(TAG, "best={mode: max, keep: 2}");
+    ck_assert(is_there(theirs[0]) && is_there(theirs[1]));
+    ck_assert(is_there(step_of_best(7)) && is_there(step_of_best(8)));
+    ck_assert_int_eq(count_files(), 1 + 2 + 2);
+    struct saved_best *files = NULL;
+    size_t n = 0;
+    ck_assert_int_eq(best_files_look(dir, TAG, "loss", &files, &n), 0);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_uint_gt(files[0].step, files[1].step);
+    free(files);
+}
+END_TEST
+
+/* A folder has the name of a file that would be written: that one is not kept, and it is said. */
+START_TEST(what_cannot_be_written_is_said)
+{
+    char name[BEST_NAME_MAX];
+    train_as(TAG, "best={keep: 3}");
+    const uint64_t best = step_of_best(1);
+    ck_assert_int_eq(unlink(path(best_file_name(best, name))), 0);
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
+    ck_assert_int_eq(mkdir(path(best_file_name(best, name)), 0700), 0);
+    train_as(TAG, "best={keep: 3}");
+    char *said = strstr(notes, "the best so far, are not kept: ");
+    ck_assert_msg(said != NULL, "%s", notes);
+    struct best_file file;
+    ck_assert(best_file_read(path(TRAIN_BEST_FILE), &file));
+    ck_assert_uint_eq(file.best.step, step_of_best(2));
+    ck_assert_int_eq(rmdir(path(best_file_name(best, name))), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("best");
+    TCase *tc = tcase_create("best");
+    tcase_set_timeout(tc, 120);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_best_are_kept_as_by_a_plain_model);
+    tcase_add_test(tc, a_step_is_there_once);
+    tcase_add_test(tc, names_are_read_as_they_are_written);
+    tcase_add_test(tc, one_is_kept_in_one_file);
+    tcase_add_test(tc, several_are_kept_with_their_steps);
+    tcase_add_test(tc, who_comes_next_finds_them);
+    tcase_add_test(tc, more_or_fewer_are_kept_from_then_on);
+    tcase_add_test(tc, those_of_another_training_stay_and_count_for_nothing);
+    tcase_add_test(tc, what_cannot_be_written_is_said);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
