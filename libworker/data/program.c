@@ -153,7 +153,8 @@ static int give_up(struct program *p, int rc, const char *what, struct ms_err *e
     } else {
         snprintf(text, sizeof(text), "cannot be read from, and %s was wanted", what);
     }
-    return fail_with_words(p, rc == MS_E_TIMEOUT ? rc : MS_E_IO, text, err);
+    /* no MS_E_TIMEOUT: to a rank that is what a peer did not do in time */
+    return fail_with_words(p, MS_E_IO, text, err);
 }
 
 /* Starts it and reads its header, which has to be the same each time. */
@@ -215,7 +216,7 @@ static int fetch(struct program *p, struct ms_err *err)
 /* Its end, or silence, may be somebody else's doing; what it writes is its own. */
 static int may_pass(int rc)
 {
-    return rc == MS_E_IO || rc == MS_E_TIMEOUT;
+    return rc == MS_E_IO;
 }
 
 static int fetch_at_last(struct program *p, struct ms_err *err)

@@ -88,6 +88,13 @@ program bad >"$T/bad.yaml"
 ok "one that fails is told with its last words" says "its last words: no such disk (3 times)" \
     "$MSCTL" run --run-dir "$T/bad" -n 2 "$T/bad.yaml"
 
+sed 's/^for line in sys.stdin:.*/import time\ntime.sleep(1000)\nfor line in sys.stdin:/' "$T/programs/good.py" >"$T/programs/mute.py"
+chmod +x "$T/programs/mute.py"
+program mute | sed "s,arguments: ,timeout: 10\, &," >"$T/mute.yaml"
+ok "one that says nothing is told by its silence" says "program mute.py has written nothing for 10 s, and record" \
+    "$MSCTL" run --run-dir "$T/mute" --set evaluate=null "$T/mute.yaml"
+ok "and its rank is not taken for lost" bash -c '[ -f "$1" ] && ! grep "job\.rank_lost" "$1"' - "$T/mute/scheduler.log"
+
 # ---- a standing worker runs programs for others only where its operator says so
 ok "certificates are made" make_certificates
 ok "the scheduler starts" start_head
