@@ -5,8 +5,11 @@
  * One rank reads epochs of files that the bench writes itself, in MNIST's and CIFAR-10's formats
  * and sizes, and of shapes that are drawn as they are asked for: the first epoch for itself, then
  * the median of the rest; and the CPU time of a sample in the epoch where it was least, which other
- * work on the machine disturbs less. Where DATA_PATH names MNIST's .gz files, 1, 2 and 8 ranks of
- * this host read an epoch of them at once: how long, and how much CPU time all of them took. */
+ * work on the machine disturbs less. Then ranks of this host read a folder of PNG images of 96x96,
+ * resized and cut to 64x64, for some epochs, each decoding what it reads, and sharing what was
+ * decoded: CPU time of the first epoch and of the later ones, and how many times less it is. Where
+ * DATA_PATH names MNIST's .gz files, 1, 2 and 8 ranks of this host read an epoch of them at once:
+ * how long, and how much CPU time all of them took. */
 #include "libworker/data/data.h"
 
 #include "bench/run.h"
@@ -14,8 +17,11 @@
 
 #include <getopt.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
+#include <zlib.h>
 
 enum { EPOCHS = 6, EPOCHS_QUICK = 2, BATCH = 32, SHARE_QUICK = 20 };
 
@@ -229,6 +235,151 @@ static int measure_packed(const char *dir, int world)
     return 0;
 }
 
+/* ---- ranks of one host, images ---- */
+
+enum { IMAGE_SIDE = 96, IMAGES = 2000, IMAGE_RANKS = 4, IMAGE_EPOCHS = 3 };
+
+static void put_number(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) {
+        at[i] = (uint8_t)(value >> (24 - 8 * i));
+    }
+}
+
+static int put_chunk(FILE *file, const char *kind, const uint8_t *bytes, size_t size)
+{
+    uint8_t number[4];
+    const uint32_t crc = (uint32_t)crc32_z(crc32_z(0, (const uint8_t *)kind, 4), bytes, size);
+    put_number(number, (uint32_t)size);
+    size_t n = fwrite(number, 1, 4, file) + fwrite(kind, 1, 4, file) + fwrite(bytes, 1, size, file);
+    put_number(number, crc);
+    n += fwrite(number, 1, 4, file);
+    return n == size + 12 ? 0 : -1;
+}
+
+/* PNG: soft colours, as those of photographs, that change from image to image. */
+static int write_image(const char *path, int number)
+{
+    enum { LINE = 1 + 3 * IMAGE_SIDE };
+    static const char signature[] = "\x89PNG\r\n\x1A\n";
+    static uint8_t lines[IMAGE_SIDE * LINE];
+    static uint8_t packed[2 * sizeof(lines)];
+    uint8_t head[13] = {[8] = 8, [9] = 2}; /* bits, colours */
+    uLongf size = sizeof(packed);
+    put_number(head, IMAGE_SIDE);
+    put_number(head + 4, IMAGE_SIDE);
+    for (int y = 0; y < IMAGE_SIDE; y++) {
+        for (int x = 0; x < 3 * IMAGE_SIDE; x++) {
+            lines[y * LINE + 1 + x] =
+                (uint8_t)(x * (number % 7 + 1) + y * (number % 5 + 1) + (x * y) / 16);
+        }
+    }
+    FILE *file = fopen(path, "wbe");
+    if (file == NULL || compress2(packed, &size, lines, sizeof(lines), 6) != Z_OK) {
+        perror(path);
+        return -1;
+    }
+    const int is_put =
+        fwrite(signature, 1, 8, file) == 8 && put_chunk(file, "IHDR", head, sizeof(head)) == 0 &&
+        put_chunk(file, "IDAT", packed, size) == 0 && put_chunk(file, "IEND", packed, 0) == 0;
+    return fclose(file) == 0 && is_put ? 0 : -1;
+}
+
+static int write_images(const char *dir, int n)
+{
+    char path[RUN_PATH_BYTES];
+    int rc = 0;
+    for (int class = 0; rc == 0 && class < 2; class ++) {
+        snprintf(path, sizeof(path), "%s/%d", dir, class);
+        rc = mkdir(path, 0700);
+    }
+    for (int i = 0; rc == 0 && i < n; i++) {
+        snprintf(path, sizeof(path), "%s/%d/%d.png", dir, i % 2, i);
+        rc = write_image(path, i);
+    }
+    return rc;
+}
+
+/* CPU time of the first epoch, and of the later ones together. */
+static int read_images(const char *dir, int rank, int64_t memory, double ret[2])
+{
+    static const struct load load = {"images", DATA_IMAGE_FOLDER, 1, mnist_list, 1};
+    struct ms_err err = {0, ""};
+    struct data_source *source = NULL;
+    struct times times;
+    struct data_spec spec = {
+        .kind = DATA_IMAGE_FOLDER, .shuffle = 1, .seed = 1, .height = 64, .width = 64};
+    snprintf(spec.path, sizeof(spec.path), "%s", dir);
+    if (data_open(&spec, &source, &err) < 0) {
+        return fail(load.name, &err);
+    }
+    data_keep_decoded(source, memory);
+    const int64_t rows = read_epochs(&load, source, rank, IMAGE_RANKS, IMAGE_EPOCHS, &times);
+    ret[0] = times.cpu_seconds[0];
+    ret[1] = 0;
+    for (int i = 1; i < IMAGE_EPOCHS; i++) {
+        ret[1] += times.cpu_seconds[i];
+    }
+    data_close(source);
+    return rows > 0 ? 0 : -1;
+}
+
+/* Of all ranks. Their epochs are not in step: what one decodes in its second another may find in
+ * its first. */
+static int read_images_at_once(const char *dir, int64_t memory, double ret[2])
+{
+    int fds[2];
+    int started = 0;
+    int failed = 0;
+    double of[2];
+    if (pipe(fds) != 0) {
+        return -1;
+    }
+    for (; started < IMAGE_RANKS; started++) {
+        const pid_t pid = fork();
+        if (pid <= 0) {
+            const int rc = pid == 0 ? read_images(dir, started, memory, of) : -1;
+            if (pid == 0) {
+                _exit(rc == 0 && write(fds[1], of, sizeof(of)) == (ssize_t)sizeof(of) ? 0 : 1);
+            }
+            failed++;
+            break;
+        }
+    }
+    close(fds[1]);
+    ret[0] = ret[1] = 0;
+    while (read(fds[0], of, sizeof(of)) == (ssize_t)sizeof(of)) {
+        ret[0] += of[0];
+        ret[1] += of[1];
+    }
+    close(fds[0]);
+    for (int i = 0; i < started; i++) {
+        int status = 0;
+        failed += wait(&status) < 0 || status != 0;
+    }
+    return failed == 0 ? 0 : -1;
+}
+
+static int measure_images(const char *root, int n)
+{
+    char dir[RUN_PATH_BYTES];
+    double alone[2];
+    double shared[2];
+    snprintf(dir, sizeof(dir), "%s/images", root);
+    if (mkdir(dir, 0700) != 0 || write_images(dir, n) != 0 ||
+        read_images_at_once(dir, 0, alone) != 0 ||
+        read_images_at_once(dir, INT64_C(1) << 30, shared) != 0) {
+        return -1;
+    }
+    const double epochs = IMAGE_EPOCHS - 1;
+    printf("images, %d ranks: first epoch %.3f s of CPU, then %.3f s; shared %.3f s, then %.3f s: "
+           "%.2f and %.2f times less\n",
+           IMAGE_RANKS, alone[0], alone[1] / epochs, shared[0], shared[1] / epochs,
+           alone[0] / shared[0], alone[1] / shared[1]);
+    fflush(stdout);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"quick", no_argument, NULL, 'q'}, {NULL, 0, NULL, 0}};
@@ -251,6 +402,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; rc == 0 && i < sizeof(loads) / sizeof(loads[0]); i++) {
         rc = measure(&loads[i], dir, is_quick ? EPOCHS_QUICK : EPOCHS);
     }
+    rc = rc == 0 ? measure_images(dir, is_quick ? IMAGES / SHARE_QUICK : IMAGES) : rc;
     for (int world = 1; rc == 0 && data != NULL && data[0] != '\0' && world <= 8;
          world = world < 2 ? 2 : world * 4) {
         rc = measure_packed(data, world);

@@ -265,6 +265,14 @@ void data_reader_destroy(struct data_reader *reader); /* NULL allowed */
 int data_reader_read(struct data_reader *reader, int64_t row, struct data_record *ret,
                      struct ms_err *err);
 
+/* From now on what is decoded is kept in this host's memory, for the next epoch and for all who
+ * read the same files as the same user (decoded.h): up to so many bytes, where it is the first who
+ * does. Of sources that decode nothing, or nothing of one size, it does nothing. Bits, and errors
+ * of files that are gone or changed, are as without it. Before the first reader; once. */
+void data_keep_decoded(struct data_source *source, int64_t bytes_max);
+/* Records that are there; 0: none, or it keeps none. Any thread. */
+int64_t data_decoded_count(const struct data_source *source);
+
 /* Which data these are: the same for the same records, packed or not, whatever their files are
  * called. */
 struct data_identity {

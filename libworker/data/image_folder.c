@@ -1,4 +1,5 @@
 /* image_folder.c - images in folders, one a class: each is decoded when it is read */
+#include "libworker/data/decoded.h"
 #include "libworker/data/image_list.h"
 #include "libworker/data/path.h"
 #include "libworker/data/picture.h"
@@ -30,6 +31,7 @@ struct image_folder {
     struct image_list list;
     int has_size;                /* else all images must have the same one */
     struct image_reader *reader; /* of data_read */
+    struct decoded *decoded;     /* NULL: what is decoded is not kept */
 };
 
 /* ---- a file ---- */
@@ -49,21 +51,37 @@ static int reserve_file(struct image_reader *r, int64_t size, struct ms_err *err
                            : ms_fail(err, MS_E_NOMEM, "%.200s: no memory to read it", r->path);
 }
 
+static int open_file(const struct image_reader *r, int *ret_fd, struct stat *ret_st,
+                     struct ms_err *err)
+{
+    int fd = -1;
+    int rc = data_file_open(r->path, &fd, err);
+    if (rc == MS_OK && fstat(fd, ret_st) != 0) {
+        rc = ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", r->path);
+        close(fd);
+    }
+    *ret_fd = rc == MS_OK ? fd : -1;
+    return rc;
+}
+
+static int read_opened(struct image_reader *r, int fd, const struct stat *st, size_t *ret_size,
+                       struct ms_err *err)
+{
+    int rc = reserve_file(r, st->st_size, err);
+    rc = rc < 0 ? rc : source_pread(fd, r->file, (size_t)st->st_size, 0, r->path, err);
+    *ret_size = rc == MS_OK ? (size_t)st->st_size : 0;
+    return rc;
+}
+
 static int read_file(struct image_reader *r, size_t *ret_size, struct ms_err *err)
 {
     struct stat st;
     int fd = -1;
-    int rc = data_file_open(r->path, &fd, err);
-    if (rc < 0) {
-        return rc;
+    int rc = open_file(r, &fd, &st, err);
+    if (rc == MS_OK) {
+        rc = read_opened(r, fd, &st, ret_size, err);
+        close(fd);
     }
-    if (fstat(fd, &st) != 0) {
-        rc = ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", r->path);
-    }
-    rc = rc < 0 ? rc : reserve_file(r, st.st_size, err);
-    rc = rc < 0 ? rc : source_pread(fd, r->file, (size_t)st.st_size, 0, r->path, err);
-    close(fd);
-    *ret_size = rc == MS_OK ? (size_t)st.st_size : 0;
     return rc;
 }
 
@@ -103,18 +121,44 @@ static int decode(struct image_reader *r, const struct image_folder *set, size_t
     return picture_cover(&r->picture, r->path, info->height, info->width, &r->work, r->values, err);
 }
 
+/* The file is judged in any case, and where it changed since a record was made of it that record is
+ * none of it. */
+static int decode_opened(struct image_reader *r, const struct image_folder *set, int64_t row,
+                         int fd, const struct stat *st, const uint8_t **ret, struct ms_err *err)
+{
+    size_t size = 0;
+    const uint8_t *kept = set->decoded != NULL ? decoded_find(set->decoded, row, st) : NULL;
+    if (kept != NULL) {
+        *ret = kept;
+        return MS_OK;
+    }
+    int rc = read_opened(r, fd, st, &size, err);
+    rc = rc < 0 ? rc : decode(r, set, size, err);
+    give_back(r);
+    if (rc == MS_OK && set->decoded != NULL) {
+        decoded_keep(set->decoded, row, st, r->values);
+    }
+    *ret = r->values;
+    return rc;
+}
+
 static int image_read(struct data_reader *reader, int64_t row, struct data_record *ret,
                       struct ms_err *err)
 {
     struct image_reader *r = (struct image_reader *)reader;
     const struct image_folder *set = (const struct image_folder *)reader->source;
-    size_t size = 0;
+    const uint8_t *values = NULL;
+    struct stat st;
+    int fd = -1;
     image_list_path(&set->list, (size_t)row, r->path, sizeof(r->path));
-    int rc = read_file(r, &size, err);
-    rc = rc < 0 ? rc : decode(r, set, size, err);
-    give_back(r);
+    int rc = open_file(r, &fd, &st, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = decode_opened(r, set, row, fd, &st, &values, err);
+    close(fd);
     if (rc == MS_OK) {
-        *ret = (struct data_record){.values = r->values, .label = set->list.entries[row].label};
+        *ret = (struct data_record){.values = values, .label = set->list.entries[row].label};
     }
     return rc;
 }
@@ -160,8 +204,42 @@ static void folder_close(struct data_source *source)
     if (set->reader != NULL) {
         image_reader_destroy(&set->reader->base);
     }
+    decoded_close(set->decoded);
     image_list_free(&set->list);
     free(set);
+}
+
+/* Which file a record is of stands beside it: the digest of their names alone tells sets apart. */
+static void folder_keep_decoded(struct data_source *base, int64_t bytes_max)
+{
+    struct image_folder *set = (struct image_folder *)base;
+    const struct data_info *info = &base->info;
+    uint8_t bytes[DATA_SUM_BYTES];
+    struct stat st;
+    struct decoded_set of = {.channels = info->channels,
+                             .height = info->height,
+                             .width = info->width,
+                             .rows = info->rows,
+                             .bytes_max = bytes_max};
+    struct sum *sum = set->decoded == NULL && bytes_max > 0 ? sum_create() : NULL;
+    if (sum == NULL) {
+        return;
+    }
+    sum_add(sum, set->list.names, set->list.names_size);
+    sum_bytes(sum, bytes);
+    sum_destroy(sum);
+    memcpy(&of.names, bytes, sizeof(of.names));
+    if (stat(set->list.root, &st) == 0) {
+        of.device = (int64_t)st.st_dev;
+        of.inode = (int64_t)st.st_ino;
+        set->decoded = decoded_open(&of);
+    }
+}
+
+static int64_t folder_decoded_count(const struct data_source *base)
+{
+    const struct image_folder *set = (const struct image_folder *)base;
+    return set->decoded != NULL ? decoded_count(set->decoded) : 0;
 }
 
 /* As it is given, as the job says, or as the first image is. */
@@ -206,6 +284,8 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
     set->base = (struct data_source){.read = folder_read,
                                      .name = folder_name,
                                      .reader_create = image_reader_create,
+                                     .keep_decoded = folder_keep_decoded,
+                                     .decoded_count = folder_decoded_count,
                                      .close = folder_close};
     int rc = image_list_make(path, spec->usage, &set->list, err);
     struct data_info *info = &set->base.info;

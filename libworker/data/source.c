@@ -277,6 +277,18 @@ int64_t data_in_memory(const struct data_source *source)
     return source->in_memory != NULL ? source->in_memory(source) : 0;
 }
 
+void data_keep_decoded(struct data_source *source, int64_t bytes_max)
+{
+    if (source->keep_decoded != NULL) {
+        source->keep_decoded(source, bytes_max);
+    }
+}
+
+int64_t data_decoded_count(const struct data_source *source)
+{
+    return source->decoded_count != NULL ? source->decoded_count(source) : 0;
+}
+
 int source_pread(int fd, void *dst, size_t size, int64_t offset, const char *name,
                  struct ms_err *err)
 {

@@ -23,6 +23,8 @@ struct data_source { /* the first member of each kind's own struct */
     int (*reader_create)(struct data_source *source, struct data_reader **ret, struct ms_err *err);
     /* Which file, and where in it, for errors about what a record holds; NULL: its number. */
     void (*name)(const struct data_source *source, int64_t row, char *buf, size_t size);
+    void (*keep_decoded)(struct data_source *source, int64_t bytes_max); /* NULL: there is none */
+    int64_t (*decoded_count)(const struct data_source *source);          /* likewise */
     int64_t (*in_memory)(const struct data_source *source); /* NULL: nothing is shared */
     void (*close)(
         struct data_source *source); /* frees the whole object; copes with a half-built one */

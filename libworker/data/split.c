@@ -73,6 +73,16 @@ static int64_t split_in_memory(const struct data_source *source)
     return data_in_memory(((const struct split *)source)->whole);
 }
 
+static void split_keep_decoded(struct data_source *source, int64_t bytes_max)
+{
+    data_keep_decoded(((struct split *)source)->whole, bytes_max);
+}
+
+static int64_t split_decoded_count(const struct data_source *source)
+{
+    return data_decoded_count(((const struct split *)source)->whole);
+}
+
 /* Which whole, and which part of it. */
 static int split_identify(struct data_source *source, struct sum *sum, struct ms_err *err)
 {
@@ -192,6 +202,8 @@ int split_open(const struct data_spec *spec, const char *path, struct data_sourc
                                        .identify = split_identify,
                                        .reader_create = split_reader_create,
                                        .in_memory = split_in_memory,
+                                       .keep_decoded = split_keep_decoded,
+                                       .decoded_count = split_decoded_count,
                                        .close = split_close};
     split->whole = whole;
     split->spec = spec->split;

@@ -40,6 +40,7 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
     const char *plan;      /* DYNAMIC: that the ranks obey; NULL: rank 0 chooses one */
     uint32_t worker_num;   /* DYNAMIC: MS_WORKER_NUM */
     int stays_unbound;     /* ranks are not bound to CPUs of their own */
+    int64_t image_bytes;   /* of memory for decoded images of this host, at the most; 0: none */
     int force_remote;      /* tests: same-host peers over TLS */
     /* For programs that train in place: a rank before its data are opened, with its job, which may
      * get what no text says; after every step; result of a job that went well. NULL: none. */

@@ -223,6 +223,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
                                .is_plan_given = is_plan_given(worker, assign),
                                .stays_unbound = worker->cfg->stays_unbound,
+                               .image_bytes = worker->cfg->image_bytes,
                                .force_remote = worker->cfg->force_remote,
                                .isa = assign->isa,
                                .run_dir = worker->run_dir,

@@ -63,9 +63,10 @@ struct train_config {
     const struct host_offer *offers; /* of the members, .cores 0: not known; NULL: none is known,
                                         but this process's own. Borrowed until train_obey is over */
     int cores; /* without offers: that the ranks of this host share; 0: what this process may use */
-    int is_plan_given; /* it came with the job: words about memory know it */
-    int stays_unbound; /* the trainer's threads are not bound to the rank's share of CPUs */
-    const char *isa;   /* cap; "" none. Borrowed until train_choose is over: the plan has it then */
+    int is_plan_given;   /* it came with the job: words about memory know it */
+    int stays_unbound;   /* the trainer's threads are not bound to the rank's share of CPUs */
+    int64_t image_bytes; /* of memory for decoded images of this host, at the most; 0: none */
+    const char *isa; /* cap; "" none. Borrowed until train_choose is over: the plan has it then */
     const char *run_dir;  /* metrics.jsonl and weights.safetensors of rank 0; "" : neither */
     int log_fd;           /* rank_log.h, and what makes an evaluation look bad; -1: none */
     const char *log_path; /* where it is the rank's own file; NULL: it is not */

@@ -26,6 +26,9 @@ ok "so do those of an archive" both stored numpy stored.npz
 ok "and of a packed one, channels last" both packed numpy packed.npz
 ok "and tensors of a folder" both tensors safetensors tensors
 ok "and images in folders" both images image_folder png
+export MSCHED_IMAGE_MEMORY=0
+ok "decoded each time, too" both decoded image_folder png
+unset MSCHED_IMAGE_MEMORY
 
 # ---- a job without the data at hand says what they are
 sed 's/path: [^}]*arrays/path: "${WHERE}"/g' "$T/arrays.yaml" >"$T/away.yaml"

@@ -285,12 +285,11 @@ static void write_many(const char *dir)
     }
 }
 
-static uint32_t crc_of_epoch(const struct data_spec *spec, int threads)
+static uint32_t crc_of_source(struct data_source *source, int threads)
 {
     static const struct transform list[] = {
         {.kind = TRANSFORM_RANDOM_CROP, .height = 12, .width = 12},
         {.kind = TRANSFORM_RANDOM_HORIZONTAL_FLIP, .probability = 0.5}};
-    struct data_source *source = opened(spec);
     const struct loader_config cfg = {.source = source,
                                       .transforms = list,
                                       .n_transforms = 2,
@@ -310,6 +309,13 @@ static uint32_t crc_of_epoch(const struct data_spec *spec, int threads)
         loader_release(loader);
     }
     loader_destroy(loader);
+    return crc;
+}
+
+static uint32_t crc_of_epoch(const struct data_spec *spec, int threads)
+{
+    struct data_source *source = opened(spec);
+    const uint32_t crc = crc_of_source(source, threads);
     data_close(source);
     return crc;
 }
@@ -323,6 +329,68 @@ START_TEST(no_bit_depends_on_the_threads)
     for (int threads = 2; threads <= 7; threads++) {
         ck_assert_uint_eq(crc_of_epoch(&spec, threads), one);
     }
+    test_dir_remove(dir);
+}
+END_TEST
+
+static int first_pixel(struct data_source *source, int64_t row)
+{
+    struct data_record record;
+    ck_ms_ok(data_read(source, row, &record, err));
+    return ((const uint8_t *)record.values)[0];
+}
+
+/* Of all or of some: until files are no more than a moment old they are not kept. */
+START_TEST(what_is_kept_decoded_changes_no_bit)
+{
+    const char *dir = test_dir_make();
+    write_many(dir);
+    const struct data_spec spec = spec_of(dir);
+    const uint32_t without = crc_of_epoch(&spec, 1);
+    for (int64_t room = 1 << 20; room >= 1 << 15; room >>= 5) {
+        struct data_source *first = opened(&spec);
+        struct data_source *second = opened(&spec);
+        data_keep_decoded(first, room);
+        data_keep_decoded(second, room);
+        const int64_t most = room == 1 << 20 ? IMAGES : 1;
+        do {
+            ck_assert_uint_eq(crc_of_source(first, 3), without);
+            ck_assert_uint_eq(crc_of_source(second, 1), without);
+        } while (data_decoded_count(first) < most);
+        ck_assert_int_eq(data_decoded_count(first), data_decoded_count(second));
+        ck_assert(most > 1 || data_decoded_count(first) < IMAGES);
+        data_close(first);
+        data_close(second);
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_file_that_changes_is_decoded_anew)
+{
+    const char *dir = test_dir_make();
+    char path[512];
+    struct ms_err said = {0, ""};
+    struct data_record record;
+    write_many(dir);
+    struct data_spec spec = spec_of(dir);
+    spec.has_split = 1; /* a part of it, too, finds its own */
+    spec.split = (struct data_spec_split){.test = 0.25, .seed = 3};
+    struct data_source *source = opened(&spec);
+    data_keep_decoded(source, 1 << 20);
+    data_name_record(source, 5, path, sizeof(path));
+    const int before = first_pixel(source, 5);
+    while (data_decoded_count(source) == 0) {
+        ck_assert_int_eq(first_pixel(source, 5), before);
+    }
+    ck_assert_int_eq(first_pixel(source, 5), before);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_lt(data_read(source, 5, &record, &said), 0);
+    ck_assert_ptr_nonnull(strstr(said.text, path));
+    const char folder[] = {path[strlen(dir) + 1], '\0'};
+    png_write(dir, folder, strrchr(path, '/') + 1, 16, 16, before + 1);
+    ck_assert_int_eq(first_pixel(source, 5), before + 1);
+    data_close(source);
     test_dir_remove(dir);
 }
 END_TEST
@@ -415,6 +483,8 @@ int main(void)
     tcase_add_test(tc, few_images_tell_a_set_from_another);
     tcase_add_test(tc, grey_is_one_channel);
     tcase_add_test(tc, no_bit_depends_on_the_threads);
+    tcase_add_test(tc, what_is_kept_decoded_changes_no_bit);
+    tcase_add_test(tc, a_file_that_changes_is_decoded_anew);
     tcase_add_test(tc, a_damaged_image_ends_the_loader_by_name);
     tcase_add_test(tc, what_is_wrong_with_a_folder_is_named);
     tcase_add_test(tc, links_out_of_the_roots_are_refused);
