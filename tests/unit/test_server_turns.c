@@ -215,6 +215,7 @@ END_TEST
 
 int main(void)
 {
+    setenv("MSCHED_LEASE_MS", "3600000", 1); /* the nodes are silent for as long as a test takes */
     Suite *suite = suite_create("server_turns");
     TCase *tcase = tcase_create("server_turns");
     tcase_add_checked_fixture(tcase, setup, teardown);
