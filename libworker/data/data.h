@@ -119,11 +119,16 @@ struct data_spec {
     enum data_target_kind target_kind;
     char target[MS_NAME_MAX + 1];               /* a column; "": the last one */
     char columns[DATA_COLUMNS_MAX + 1];         /* features, LF between; "": all but the target */
-    char class_names[DATA_CLASS_NAMES_MAX + 1]; /* of labels that are words, LF between */
+    char class_names[DATA_CLASS_NAMES_MAX + 1]; /* of labels that are words, LF between; of
+                                                   image_folder its folders, "": what is there */
     enum data_labels labels;                    /* cifar100: which of its two */
     /* program */
     char arguments[DATA_ARGUMENTS_MAX + 1]; /* LF between */
     int64_t timeout;                        /* seconds that it may be silent for, 1 and more */
+    /* image_folder, no key: the folders of the classes that are trained, borrowed; no others may be
+     * in what is tested on, and each may be missing there; NULL: its own (data_open_beside). */
+    const char *const *trained;
+    int64_t n_trained;
     /* callback: of this process, and in no job's text; borrowed; NULL: there is none here */
     const struct data_callback *callback;
 };
@@ -211,6 +216,11 @@ struct data_info {
  * next step. .gz files are read through zlib, lazily from the front, so that the first batch does
  * not wait for the last. Returns owned. */
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err);
+/* What a network is tested on, that was trained on `train`: of folders, the classes are by their
+ * names those of the training, which are in train->class_names or in its place. A class that is not
+ * among them: MS_E_INVALID. */
+int data_open_beside(const struct data_spec *spec, const struct data_spec *train,
+                     struct data_source **ret, struct ms_err *err);
 void data_close(struct data_source *source); /* NULL allowed */
 const struct data_info *data_get_info(const struct data_source *source);
 

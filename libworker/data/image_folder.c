@@ -287,7 +287,7 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
                                      .keep_decoded = folder_keep_decoded,
                                      .decoded_count = folder_decoded_count,
                                      .close = folder_close};
-    int rc = image_list_make(path, spec->usage, &set->list, err);
+    int rc = image_list_make(spec, path, &set->list, err);
     struct data_info *info = &set->base.info;
     info->rows = (int64_t)set->list.n;
     info->held_bytes =

@@ -202,8 +202,57 @@ static int read_classes(struct image_list *list, const char *path, struct ms_err
     return rc;
 }
 
-/* A test's classes are those of the training: one that has none there, or is unknown. */
-static int check_part(const struct image_list *list, struct ms_err *err)
+/* A hidden folder is none, and what is below one is a part of it. */
+static int check_name(const struct image_list *list, const char *name, struct ms_err *err)
+{
+    return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "data set %.160s: '%.60s' of dataset.class_names is no name of a folder",
+                         list->root, name);
+}
+
+/* Those that the spec names, in its order; none: it names none. */
+static int take_classes(struct image_list *list, const struct data_spec *spec, struct ms_err *err)
+{
+    int rc = MS_OK;
+    for (int64_t i = 0; rc == MS_OK && i < spec->n_trained; i++) {
+        rc = add_class(list, spec->trained[i], err);
+    }
+    const char *at = spec->n_trained > 0 ? "" : spec->class_names;
+    while (rc == MS_OK && *at != '\0') {
+        char name[MS_NAME_MAX + 1];
+        const size_t length = strcspn(at, "\n");
+        snprintf(name, sizeof(name), "%.*s", (int)length, at);
+        rc = check_name(list, name, err);
+        rc = rc < 0 ? rc : add_class(list, name, err);
+        at += length + (at[length] == '\n');
+    }
+    return rc;
+}
+
+/* The first of them, for people. */
+static void show_classes(const struct image_list *list, char *buf, size_t size)
+{
+    size_t used = 0;
+    size_t i = 0;
+    for (; i < list->n_classes && used + strlen(list->classes[i]) + 8 < size; i++) {
+        used +=
+            (size_t)snprintf(buf + used, size - used, "%s%s", i > 0 ? ", " : "", list->classes[i]);
+    }
+    snprintf(buf + used, size - used, "%s", i < list->n_classes ? ", ..." : "");
+}
+
+static int fail_class(const struct image_list *list, const char *name, struct ms_err *err)
+{
+    char known[80];
+    show_classes(list, known, sizeof(known));
+    return ms_fail(err, MS_E_INVALID,
+                   "data set %.140s: class %.60s is not among the %zu that are trained (%s)",
+                   list->root, name, list->n_classes, known);
+}
+
+static int check_folders(const struct image_list *list, char *const *sorted, struct ms_err *err)
 {
     DIR *dir = NULL;
     int rc = data_folder_open(list->root, &dir, err);
@@ -213,15 +262,33 @@ static int check_part(const struct image_list *list, struct ms_err *err)
     for (const struct dirent *entry; rc == MS_OK && (errno = 0, entry = readdir(dir)) != NULL;) {
         const char *name = entry->d_name;
         if (name[0] != '.' && is_folder(dir, entry) &&
-            bsearch(&name, list->classes, list->n_classes, sizeof(char *), compare_classes) ==
-                NULL) {
-            rc = ms_fail(err, MS_E_INVALID,
-                         "data set %.160s: class %.60s is not among the %zu that are trained "
-                         "(train/)",
-                         list->root, name, list->n_classes);
+            bsearch(&name, sorted, list->n_classes, sizeof(char *), compare_classes) == NULL) {
+            rc = fail_class(list, name, err);
         }
     }
     return end_folder(dir, list->root, rc, err);
+}
+
+/* A test's classes are those of the training: one that has none there, or is unknown. */
+static int check_part(const struct image_list *list, struct ms_err *err)
+{
+    char **sorted = malloc(list->n_classes * sizeof(*sorted));
+    int rc = MS_OK;
+    if (sorted == NULL) {
+        return fail_nomem(list, err);
+    }
+    memcpy(sorted, list->classes, list->n_classes * sizeof(*sorted));
+    qsort(sorted, list->n_classes, sizeof(*sorted), compare_classes);
+    for (size_t i = 1; rc == MS_OK && i < list->n_classes; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+            rc = ms_fail(err, MS_E_INVALID,
+                         "data set %.160s: dataset.class_names has the class %.60s twice",
+                         list->root, sorted[i]);
+        }
+    }
+    rc = rc < 0 ? rc : check_folders(list, sorted, err);
+    free(sorted);
+    return rc;
 }
 
 static int has_folder(const char *path, const char *name)
@@ -338,17 +405,21 @@ static int compare_entries(const void *a, const void *b, void *names)
     return strcmp((const char *)names + one->path, (const char *)names + two->path);
 }
 
-static int read_class(struct image_list *list, size_t label, struct ms_err *err)
+/* may_lack: it is tested on, and may have no image of a class. */
+static int read_class(struct image_list *list, size_t label, int may_lack, struct ms_err *err)
 {
     struct walk walk = {.list = list, .label = (int32_t)label};
     const size_t first = list->n;
     if (strlen(list->classes[label]) > RELATIVE_MAX ||
         !has_folder(list->root, list->classes[label])) {
-        return MS_OK; /* a test has no image of it */
+        return may_lack
+                   ? MS_OK
+                   : ms_fail(err, MS_E_NOT_FOUND, "data set %.160s has no folder %.60s, a class",
+                             list->root, list->classes[label]);
     }
     snprintf(walk.path, sizeof(walk.path), "%s", list->classes[label]);
     int rc = walk_folder(&walk, err);
-    if (rc == MS_OK && list->n == first) {
+    if (rc == MS_OK && list->n == first && !may_lack) {
         rc = ms_fail(err, MS_E_INVALID,
                      "data set %.160s: folder %.60s has no JPEG or PNG image; each folder is a "
                      "class",
@@ -361,18 +432,38 @@ static int read_class(struct image_list *list, size_t label, struct ms_err *err)
     return rc;
 }
 
-int image_list_make(const char *path, enum data_usage usage, struct image_list *ret,
+int image_list_classes(const struct data_spec *spec, const char *path, struct image_list *ret,
+                       struct ms_err *err)
+{
+    char classes[MS_PATH_MAX + 16];
+    *ret = (struct image_list){.n = 0};
+    snprintf(ret->root, sizeof(ret->root), "%s", path);
+    int rc = take_classes(ret, spec, err);
+    if (rc < 0 || ret->n_classes > 0) {
+        return rc;
+    }
+    rc = find_root(path, spec->has_split ? DATA_TRAIN : spec->usage, ret, classes, sizeof(classes),
+                   err);
+    return rc < 0 ? rc : read_classes(ret, classes, err);
+}
+
+int image_list_make(const struct data_spec *spec, const char *path, struct image_list *ret,
                     struct ms_err *err)
 {
     char classes[MS_PATH_MAX + 16];
     *ret = (struct image_list){.n = 0};
-    int rc = find_root(path, usage, ret, classes, sizeof(classes), err);
-    rc = rc < 0 ? rc : read_classes(ret, classes, err);
-    if (rc == MS_OK && strcmp(classes, ret->root) != 0) {
+    int rc = find_root(path, spec->usage, ret, classes, sizeof(classes), err);
+    const int is_beside = rc == MS_OK && strcmp(classes, ret->root) != 0;
+    rc = rc < 0 ? rc : take_classes(ret, spec, err);
+    const int is_given = ret->n_classes > 0;
+    if (rc == MS_OK && !is_given) {
+        rc = read_classes(ret, classes, err);
+    }
+    if (rc == MS_OK && (is_given || is_beside)) {
         rc = check_part(ret, err);
     }
     for (size_t i = 0; rc == MS_OK && i < ret->n_classes; i++) {
-        rc = read_class(ret, i, err);
+        rc = read_class(ret, i, is_beside || spec->trained != NULL, err);
     }
     if (rc == MS_OK && ret->n == 0) {
         rc = ms_fail(err, MS_E_NOT_FOUND,

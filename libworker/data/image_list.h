@@ -3,7 +3,8 @@
  * Classes are the folders, in the order of their names' bytes, as torchvision's ImageFolder has
  * them; of each, all images below it, in the order of their paths. Parts lie in train/ and test/
  * (or val/), or the folder has one part only, and holds the classes itself. Where there is a
- * train/, it says which classes there are, for each part. A part has no images but those of
+ * train/, it says which classes there are, for each part; what is tested on has those of its
+ * training, by their names, wherever it lies (data_spec.trained). A part has no images but those of
  * its folders: a folder of images that is called train is a class. */
 #ifndef DATA_IMAGE_LIST_H
 #define DATA_IMAGE_LIST_H
@@ -25,10 +26,13 @@ struct image_list {
     size_t n_classes, classes_room;
 };
 
-/* Reads names, and opens no image. Errors name a folder without images, and files of formats that
- * are not read. ret is of use to image_list_free even where it fails. */
-int image_list_make(const char *path, enum data_usage usage, struct image_list *ret,
+/* Reads names, and opens no image. Errors name a folder without images, one that is no class, and
+ * files of formats that are not read. ret is of use to image_list_free even where it fails. */
+int image_list_make(const struct data_spec *spec, const char *path, struct image_list *ret,
                     struct ms_err *err);
+/* Its classes alone: those that the spec names, or the folders. Likewise. */
+int image_list_classes(const struct data_spec *spec, const char *path, struct image_list *ret,
+                       struct ms_err *err);
 void image_list_free(struct image_list *list);
 /* "root/path" in buf of size bytes, which hold every such path. */
 void image_list_path(const struct image_list *list, size_t i, char *buf, size_t size);

@@ -57,7 +57,7 @@ static int split(char *text, int64_t n, struct names *ret, struct ms_err *err)
         at[length] = '\0';
         at += length + 1;
     }
-    *ret = (struct names){list, text};
+    *ret = (struct names){.list = list, .text = text};
     return MS_OK;
 }
 
@@ -70,20 +70,32 @@ static int take(const struct data_info *info, int64_t n, struct names *ret, stru
 }
 
 /* Folders that are named here may be others than those of the classes. */
+static int take_trained(const struct job *job, int64_t n, struct names *ret, struct ms_err *err)
+{
+    struct data_source *trained = NULL;
+    if (job->dataset.class_names[0] != '\0') {
+        return split(strdup(job->dataset.class_names), n, ret, err);
+    }
+    if (data_open(&job->dataset, &trained, NULL) < 0) {
+        ret->are_gone = 1;
+        return MS_OK;
+    }
+    const int rc = take(data_get_info(trained), n, ret, err);
+    data_close(trained);
+    return rc;
+}
+
 int names_find(const struct job *job, const struct data_source *source, int64_t n,
                struct names *ret, struct ms_err *err)
 {
     const struct data_info *info = data_get_info(source);
-    struct data_source *trained = NULL;
     *ret = (struct names){0};
     if (info->target_width > 0) {
         return MS_OK;
     }
-    const int has_trained = info->folders != NULL && job->dataset.kind == DATA_IMAGE_FOLDER &&
-                            data_open(&job->dataset, &trained, NULL) == MS_OK;
-    int rc = take(has_trained ? data_get_info(trained) : info, n, ret, err);
-    data_close(trained);
-    return rc;
+    return info->folders != NULL && job->dataset.kind == DATA_IMAGE_FOLDER
+               ? take_trained(job, n, ret, err)
+               : take(info, n, ret, err);
 }
 
 void names_free(struct names *names)

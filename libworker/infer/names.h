@@ -8,10 +8,11 @@
 struct names {
     const char **list; /* of each class, clean UTF-8; NULL: they have none */
     char *text;        /* in which they stand */
+    int are_gone;      /* they had some, which are not known here any more */
 };
 
 /* Those of the training: the words that the data or the job have for n classes, or the folders of
- * the job's data set, and where that is not here, those of the data if they are as many. */
+ * the job's data set. Folders of the data that are as many may be others. */
 int names_find(const struct job *job, const struct data_source *source, int64_t n,
                struct names *ret, struct ms_err *err);
 void names_free(struct names *names);

@@ -81,6 +81,14 @@ static int fit_data(struct pass *pass, struct ms_err *err)
     return rc;
 }
 
+/* Predictions are of images in any folders. */
+static int open_spec(struct pass *pass, const struct data_spec *spec, struct ms_err *err)
+{
+    return pass->common->is_judged
+               ? data_open_beside(spec, &pass->common->cfg->job->dataset, &pass->source, err)
+               : data_open(spec, &pass->source, err);
+}
+
 static int open_source(struct pass *pass, struct ms_err *err)
 {
     const struct data_spec *given = &pass->common->cfg->job->evaluate_dataset;
@@ -96,7 +104,7 @@ static int open_source(struct pass *pass, struct ms_err *err)
     const int may_lack =
         spec->kind == DATA_CSV || spec->kind == DATA_NUMPY || spec->kind == DATA_SAFETENSORS;
     int rc = !spec->has_no_labels || may_lack
-                 ? data_open(spec, &pass->source, err)
+                 ? open_spec(pass, spec, err)
                  : ms_fail(err, MS_E_INVALID,
                            "--no-labels is for data of kind csv, numpy and safetensors; images may "
                            "lie in one "

@@ -95,6 +95,19 @@ static void settle(struct predicting *predicting, const struct job *job)
     predicting->tokens = format->has_tokens ? first->info.tokens : 1;
 }
 
+static void note_gone(const struct infer_config *cfg)
+{
+    char text[MS_TEXT_MAX];
+    if (cfg->on_note != NULL) {
+        snprintf(
+            text, sizeof(text),
+            "the folders that were trained on are not here (%.160s), and the job does not have "
+            "the names of its classes: they are numbers",
+            cfg->job->dataset.path);
+        cfg->on_note(cfg->arg, text);
+    }
+}
+
 static int predict(struct predicting *predicting, const struct job *job, struct ms_err *err)
 {
     const struct pass *first = &predicting->team.passes[0];
@@ -103,6 +116,9 @@ static int predict(struct predicting *predicting, const struct job *job, struct 
     const int64_t columns = predicting->format.columns;
     int rc = names_find(job, first->source, columns, &names, err);
     predicting->format.names = names.list;
+    if (rc == MS_OK && names.are_gone) {
+        note_gone(first->common->cfg);
+    }
     rc = rc < 0 ? rc : rows_open(&predicting->format, predicting->out, &predicting->rows, err);
     rc = rc < 0 ? rc
                 : rounds_create(predicting->team.n, first->batch, predicting->tokens, columns,

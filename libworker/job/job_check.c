@@ -58,6 +58,24 @@ static int is_settled(const struct data_shape *shape)
     return shape->channels > 0 && (shape->classes > 0 || shape->target_width > 0);
 }
 
+/* They go into the job, so that what is tested on is held against them where the folders are gone;
+ * where they cannot, the folders alone say them. */
+static void keep_folders(const struct data_info *info, struct data_spec *data)
+{
+    char *names = data->class_names;
+    size_t used = 0;
+    for (int64_t i = 0; i < info->classes; i++) {
+        const size_t length = strlen(info->folders[i]);
+        if (length > MS_NAME_MAX || used + (i > 0) + length > DATA_CLASS_NAMES_MAX ||
+            !ms_text_is_valid(info->folders[i], MS_TEXT_LINE)) {
+            names[0] = '\0';
+            return;
+        }
+        used += (size_t)snprintf(names + used, sizeof(data->class_names) - used, "%s%s",
+                                 i > 0 ? "\n" : "", info->folders[i]);
+    }
+}
+
 int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
                     struct ms_err *err)
 {
@@ -98,6 +116,8 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         } else if (info->class_names != NULL) {
             snprintf(job->dataset.class_names, sizeof(job->dataset.class_names), "%s",
                      info->class_names);
+        } else if (info->folders != NULL) {
+            keep_folders(info, &job->dataset);
         }
         data_close(source);
     }

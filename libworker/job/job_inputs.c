@@ -6,10 +6,12 @@
 
 #include <stddef.h>
 
-static int check_data(const struct data_spec *spec, struct ms_err *err)
+static int check_data(const struct data_spec *spec, const struct data_spec *train,
+                      struct ms_err *err)
 {
     struct data_source *source = NULL;
-    int rc = data_open(spec, &source, err);
+    int rc =
+        train != NULL ? data_open_beside(spec, train, &source, err) : data_open(spec, &source, err);
     if (rc == 0) {
         data_close(source);
     }
@@ -18,12 +20,12 @@ static int check_data(const struct data_spec *spec, struct ms_err *err)
 
 static int check_dataset(const struct job *job, struct ms_err *err)
 {
-    return check_data(&job->dataset, err);
+    return check_data(&job->dataset, NULL, err);
 }
 
 static int check_evaluate(const struct job *job, struct ms_err *err)
 {
-    return job->has_evaluate ? check_data(&job->evaluate_dataset, err) : 0;
+    return job->has_evaluate ? check_data(&job->evaluate_dataset, &job->dataset, err) : 0;
 }
 
 static int check_file(const char *path, struct ms_err *err)

@@ -162,7 +162,7 @@ static int prepare_eval(struct train *train, struct ms_err *err)
         return 0;
     }
     train->eval_batch = evaluation_batch(job);
-    int rc = data_open(&job->evaluate_dataset, &train->eval_source, err);
+    int rc = data_open_beside(&job->evaluate_dataset, &job->dataset, &train->eval_source, err);
     struct transform fixed[MS_TRANSFORMS_MAX];
     struct loader_config cfg = eval_config(train, fixed);
     if (rc == 0) {

@@ -114,6 +114,19 @@ ok "without an evaluation nothing says on what data" says "has no \`evaluate\`, 
 ok "which are named" bash -c '"$1" --json eval "$2" -d "$3" | jq -e ".accuracy == 1 and .rows == 32" >/dev/null' - "$MSCTL" "$T/petnet" "$T/pets"
 ok "images that it has not seen have the name of their class, and their file" bash -c '"$1" predict "$2" --data "$3" --top 1 --format json | jq -es "length == 3 and
     all(.top[0].class == \"dog\" and .label == \"some\") and .[2].file == \"$3/some/2.png\"" >/dev/null' - "$MSCTL" "$T/petnet" "$T/new"
+# classes are folders by their names, not by their positions
+mkdir "$T/swap" "$T/birds" && cp -r "$T/pets/dog" "$T/swap/dog" && cp -r "$T/pets/cat" "$T/birds/cat" && cp -r "$T/pets/dog" "$T/birds/emu"
+ok "a test set elsewhere may lack a class" bash -c '"$1" --json eval "$2" -d "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 16" >/dev/null' - "$MSCTL" "$T/petnet" "$T/swap"
+ok "an unknown one is refused by its name" says "birds: class emu is not among the 2 that are trained (cat, dog)" "$MSCTL" eval "$T/petnet" -d "$T/birds"
+sed "\$ a evaluate: {dataset: {kind: image_folder, path: $T/birds}}" "$T/pets.yaml" >"$T/birds.yaml"
+ok "no training is judged by it" says "birds: class emu is not among the 2 that are trained (cat, dog)" "$MSCTL" run "$T/birds.yaml" --run-dir "$T/birdnet"
+mv "$T/pets" "$T/gone"
+ok "the run knows its classes where the training data are gone" bash -c '"$1" --json eval "$2" -d "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 16" >/dev/null' - "$MSCTL" "$T/petnet" "$T/swap"
+ok "and their names" bash -c '"$1" predict "$2" --data "$3" | head -n 1 | grep -qx "sample,file,label,predicted,cat,dog"' - "$MSCTL" "$T/petnet" "$T/new"
+cp -r "$T/petnet" "$T/oldnet" && jq 'del(.dataset.class_names)' "$T/petnet/job.json" >"$T/oldnet/job.json"
+ok "one that does not know them says so" says "the folders that were trained on are not here ($T/pets)" "$MSCTL" predict "$T/oldnet" --data "$T/new"
+ok "and counts nothing by position" says "which classes were trained is not known" "$MSCTL" eval "$T/oldnet" -d "$T/swap"
+mv "$T/gone" "$T/pets"
 cat >"$T/table.yaml" <<YAML
 network: [flatten, dense: {out: classes}]
 dataset: {kind: csv, path: $T/t.csv, split: {test: 0.25}}

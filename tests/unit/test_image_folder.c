@@ -196,6 +196,154 @@ START_TEST(a_listing_that_breaks_off_is_an_error)
 }
 END_TEST
 
+/* ---- beside a training ---- */
+
+static const char *dir_of_training(struct data_spec *train)
+{
+    const char *dir = test_dir_make();
+    char path[256];
+    make(dir, "photos");
+    make(dir, "other");
+    png_write(dir, "photos/ant", "1.png", 2, 2, 1);
+    png_write(dir, "photos/bee", "1.png", 2, 2, 2);
+    png_write(dir, "photos/cat", "1.png", 2, 2, 3);
+    snprintf(path, sizeof(path), "%s/photos", dir);
+    *train = spec_of(path);
+    return dir;
+}
+
+static struct data_spec spec_of_other(const char *dir)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/other", dir);
+    struct data_spec spec = spec_of(path);
+    spec.usage = DATA_TEST;
+    spec.shape = (struct data_shape){3, 2, 2, 3, 0}; /* the training's */
+    return spec;
+}
+
+/* Of a place of its own, too: by position an image of cat would have been counted as one of bee. */
+START_TEST(what_is_tested_on_has_the_classes_of_the_training_by_name)
+{
+    struct data_spec train;
+    const char *dir = dir_of_training(&train);
+    const struct data_spec spec = spec_of_other(dir);
+    struct data_source *source = NULL;
+    struct data_record record;
+    png_write(dir, "other/ant", "1.png", 2, 2, 7);
+    png_write(dir, "other/cat", "1.png", 2, 2, 8);
+
+    ck_ms_ok(data_open_beside(&spec, &train, &source, err));
+    ck_assert_int_eq(data_get_info(source)->classes, 3);
+    ck_assert_int_eq(data_get_info(source)->rows, 2);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(record.label, 0);
+    ck_ms_ok(data_read(source, 1, &record, err));
+    ck_assert_int_eq(record.label, 2);
+    data_close(source);
+
+    png_write(dir, "other/dog", "1.png", 2, 2, 9);
+    ck_ms_fails(data_open_beside(&spec, &train, &source, err), MS_E_INVALID,
+                "/other: class dog is not among the 3 that are trained (ant, bee, cat)");
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* Names that the job has count more than what lies there: train/ of a test set is not trained. */
+START_TEST(a_test_set_s_own_training_part_says_no_classes)
+{
+    struct data_spec train;
+    const char *dir = dir_of_training(&train);
+    const struct data_spec spec = spec_of_other(dir);
+    struct data_source *source = NULL;
+    struct data_record record;
+    make(dir, "other/train");
+    make(dir, "other/val");
+    png_write(dir, "other/train/bee", "1.png", 2, 2, 7);
+    png_write(dir, "other/train/dog", "1.png", 2, 2, 7);
+    png_write(dir, "other/val/bee", "1.png", 2, 2, 8);
+    ck_ms_ok(data_open_beside(&spec, &train, &source, err));
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(record.label, 1);
+    ck_assert_uint_eq(*(const uint8_t *)record.values, 8);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_test_set_may_have_no_image_of_a_class)
+{
+    struct data_spec train;
+    const char *dir = dir_of_training(&train);
+    struct data_spec spec = spec_of_other(dir);
+    struct data_source *source = NULL;
+    make(dir, "other/bee");
+    png_write(dir, "other/ant", "1.png", 2, 2, 7);
+    ck_ms_ok(data_open_beside(&spec, &train, &source, err));
+    ck_assert_int_eq(data_get_info(source)->rows, 1);
+    data_close(source);
+
+    spec.shape.classes = 0; /* by itself its folders are its classes, and each has some */
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "folder bee has no JPEG or PNG");
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(classes_are_known_by_name_where_the_training_is_gone)
+{
+    struct data_spec train;
+    const char *dir = dir_of_training(&train);
+    const struct data_spec spec = spec_of_other(dir);
+    struct data_source *source = NULL;
+    struct data_record record;
+    png_write(dir, "other/bee", "1.png", 2, 2, 7);
+    snprintf(train.path, sizeof(train.path), "%s/gone", dir);
+    ck_ms_fails(data_open_beside(&spec, &train, &source, err), MS_E_NOT_FOUND,
+                "which classes were trained is not known");
+    ck_ms_fails(data_open_beside(&spec, &train, &source, err), MS_E_NOT_FOUND,
+                "name them in dataset.class_names");
+
+    snprintf(train.class_names, sizeof(train.class_names), "ant\ncat\nbee");
+    ck_ms_ok(data_open_beside(&spec, &train, &source, err));
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(record.label, 2);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* A job that was settled elsewhere finds the same folders, or does not train. */
+START_TEST(what_is_trained_on_has_the_classes_that_are_named)
+{
+    static const struct {
+        const char *names, *text;
+    } bad[] = {
+        {"ant\nbee", "class cat is not among the 2 that are trained (ant, bee)"},
+        {"ant\nbee\ncat\ndog", "has no folder dog"},
+        {"ant\nbee\ncat\nbee", "dataset.class_names has the class bee twice"},
+        {"ant\nbee\n../photos/cat", "'../photos/cat' of dataset.class_names is no name"},
+        {"ant\nbee\n..", "'..' of dataset.class_names is no name"},
+    };
+    struct data_spec train;
+    const char *dir = dir_of_training(&train);
+    struct data_source *source = NULL;
+    struct data_record record;
+    snprintf(train.class_names, sizeof(train.class_names), "cat\nant\nbee");
+    source = opened(&train);
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_uint_eq(*(const uint8_t *)record.values, 3);
+    ck_assert_int_eq(record.label, 0);
+    data_close(source);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(bad); i++) {
+        struct ms_err err = {0, ""};
+        snprintf(train.class_names, sizeof(train.class_names), "%s", bad[i].names);
+        ck_assert_int_lt(data_open(&train, &source, &err), 0);
+        ck_assert_msg(strstr(err.text, bad[i].text) != NULL, "%s", err.text);
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(images_of_other_sizes_want_one_to_be_made)
 {
     const char *dir = test_dir_make();
@@ -479,6 +627,11 @@ int main(void)
     tcase_add_test(tc, classes_may_be_called_as_parts_are);
     tcase_add_test(tc, a_part_with_an_image_beside_its_classes_is_named);
     tcase_add_loop_test(tc, a_listing_that_breaks_off_is_an_error, 0, 2);
+    tcase_add_test(tc, what_is_tested_on_has_the_classes_of_the_training_by_name);
+    tcase_add_test(tc, a_test_set_s_own_training_part_says_no_classes);
+    tcase_add_test(tc, a_test_set_may_have_no_image_of_a_class);
+    tcase_add_test(tc, classes_are_known_by_name_where_the_training_is_gone);
+    tcase_add_test(tc, what_is_trained_on_has_the_classes_that_are_named);
     tcase_add_test(tc, images_of_other_sizes_want_one_to_be_made);
     tcase_add_test(tc, few_images_tell_a_set_from_another);
     tcase_add_test(tc, grey_is_one_channel);

@@ -48,6 +48,13 @@ static void make_folder(const char *name)
     ck_assert_int_eq(mkdir(path, 0755), 0);
 }
 
+static const char *path_below(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return path;
+}
+
 static void write_text(const char *name, const char *text)
 {
     file_write(dir, name, text, strlen(text));
@@ -228,6 +235,60 @@ START_TEST(images_and_arrays_are_read_as_the_training_s)
                    "kind: numpy, path: arrays", &job, err));
     ck_assert_str_eq(data->inputs, "");
     ck_assert_int_eq(data->usage, DATA_TEST);
+}
+END_TEST
+
+/* By position it would be an answer, and a wrong one. */
+START_TEST(folders_are_the_training_s_by_name)
+{
+    static struct job job;
+    static struct job read;
+    struct data_source *source = NULL;
+    struct data_record record;
+    size_t size = 0;
+    make_folder("pick");
+    make_folder("swap");
+    png_write(path_below("pick"), "two", "1.png", 2, 2, 1);
+    png_write(path_below("swap"), "one", "1.png", 2, 2, 1);
+    png_write(path_below("swap"), "three", "1.png", 2, 2, 1);
+    ck_ms_ok(
+        parse("kind: image_folder, path: images", "kind: image_folder, path: pick", &job, err));
+    ck_assert_str_eq(job.dataset.class_names, "one\ntwo");
+    ck_ms_ok(job_check_inputs(&job, err));
+    char *text = job_format(&job, &size); /* as it is left beside its weights */
+    ck_ms_ok(job_parse(text, size, "job.json", NULL, NULL, 0, 0, &read, err));
+    free(text);
+    snprintf(read.dataset.path, sizeof(read.dataset.path), "/nowhere/images");
+    ck_ms_ok(data_open_beside(&read.evaluate_dataset, &read.dataset, &source, err));
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(record.label, 1);
+    data_close(source);
+
+    ck_ms_ok(
+        parse("kind: image_folder, path: images", "kind: image_folder, path: swap", &job, err));
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_INVALID,
+                "/swap: class three is not among the 2 that are trained (one, two)");
+}
+END_TEST
+
+/* Such names are no words of a job: the folders alone say them. */
+START_TEST(folders_that_cannot_stand_in_a_job_do_not)
+{
+    static struct job job;
+    static const char *const names[] = {
+        "b\xff", "b\n", "a234567890123456789012345678901234567890123456789012345678901234567890"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        char root[16];
+        snprintf(root, sizeof(root), "odd%zu", i);
+        make_folder(root);
+        png_write(path_below(root), "a", "1.png", 2, 2, 1);
+        png_write(path_below(root), names[i], "1.png", 2, 2, 1);
+        char dataset[64];
+        snprintf(dataset, sizeof(dataset), "kind: image_folder, path: %s", root);
+        ck_ms_ok(parse(dataset, dataset, &job, err));
+        ck_assert_str_eq(job.dataset.class_names, "");
+        ck_ms_ok(job_check_inputs(&job, err));
+    }
 }
 END_TEST
 
@@ -416,6 +477,8 @@ int main(void)
     tcase_add_loop_test(tc, another_place_is_evaluated_whole, 0, (int)MS_ARRAY_SIZE(others));
     tcase_add_test(tc, a_table_is_read_as_the_training_s);
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
+    tcase_add_test(tc, folders_are_the_training_s_by_name);
+    tcase_add_test(tc, folders_that_cannot_stand_in_a_job_do_not);
     tcase_add_test(tc, labels_are_the_training_s);
     tcase_add_test(tc, a_program_has_the_training_s_arguments);
     tcase_add_loop_test(tc, parts_with_records_in_common_are_refused_with_their_place, 0,
