@@ -50,6 +50,7 @@ enum { /* bytes of lists of names */
 };
 enum data_labels { DATA_FINE, DATA_COARSE };
 enum data_colours { DATA_RGB, DATA_GREY };
+enum data_values { DATA_VALUES_AUTO, DATA_BYTES, DATA_NUMBERS }; /* pixels are bytes */
 enum data_layout { DATA_LAYOUT_AUTO, DATA_LAYOUT_NCHW, DATA_LAYOUT_NHWC };
 
 /* What a record is. channels 0: not known; features: channels = features, 1 x 1. Either classes or
@@ -104,6 +105,7 @@ struct data_spec {
     char inputs[MS_NAME_MAX + 1],
         targets[MS_NAME_MAX + 1]; /* numpy, safetensors: names of arrays; "": usual */
     enum data_layout layout;      /* ... of four dimensions */
+    enum data_values values;      /* ... which they must hold; auto: either */
     int64_t height, width; /* image_folder: to which images are resized and cut; 0: all are alike */
     enum data_colours colours;        /* image_folder */
     int64_t tokens;                   /* text: of a window */
@@ -137,6 +139,9 @@ struct data_spec {
 int data_kind_is_own(enum data_kind kind);
 /* What records of the spec are, by the spec alone; of a kind that is its own, what it says. */
 struct data_shape data_shape_of(const struct data_spec *spec);
+
+/* What its values are, by the spec alone: those that it says, or its kind has. */
+enum data_values data_values_of(const struct data_spec *spec);
 
 /* Which parts the files of the spec's place have by themselves, whatever its usage; none: all
  * usages read the same records. Kinds that are not own have none here. */
@@ -216,6 +221,10 @@ struct data_info {
  * next step. .gz files are read through zlib, lazily from the front, so that the first batch does
  * not wait for the last. Returns owned. */
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err);
+/* Is what is tested on of the values that are trained on? The same transforms make numbers of
+ * both. */
+int data_check_values(const char *path, const struct data_info *info, enum data_values want,
+                      struct ms_err *err);
 /* What a network is tested on, that was trained on `train`: of folders, the classes are by their
  * names those of the training, which are in train->class_names or in its place. A class that is not
  * among them: MS_E_INVALID. */

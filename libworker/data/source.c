@@ -20,19 +20,20 @@ static const struct {
     int (*open)(const struct data_spec *spec, const char *path, struct data_source **ret,
                 struct ms_err *err);
     struct data_shape shape;
+    enum data_values values;
 } kinds[] = {
-    [DATA_CIFAR10] = {FOLDER, cifar10_open, {3, 32, 32, 10, 0}},
-    [DATA_MNIST] = {FOLDER, mnist_open, {1, 28, 28, 10, 0}},
-    [DATA_NONLINEAR] = {NOWHERE, nonlinear_open, {2, 1, 1, 0, 1}},
-    [DATA_SHAPES] = {NOWHERE, shapes_open, {3, 32, 32, 10, 0}},
-    [DATA_NUMPY] = {FOLDER_OR_FILE, numpy_open, {0, 0, 0, 0, 0}},
-    [DATA_IMAGE_FOLDER] = {FOLDER, image_folder_open, {0, 0, 0, 0, 0}},
-    [DATA_CIFAR100] = {FOLDER, cifar100_open, {3, 32, 32, 100, 0}},
-    [DATA_CSV] = {FOLDER_OR_FILE, csv_open, {0, 0, 0, 0, 0}},
-    [DATA_PROGRAM] = {PROGRAM, program_open, {0, 0, 0, 0, 0}},
-    [DATA_TEXT] = {FOLDER_OR_FILE, text_open, {0, 0, 0, 0, 0}},
-    [DATA_SAFETENSORS] = {FOLDER_OR_FILE, tensors_open, {0, 0, 0, 0, 0}},
-    [DATA_CALLBACK] = {NOWHERE, callback_open, {0, 0, 0, 0, 0}},
+    [DATA_CIFAR10] = {FOLDER, cifar10_open, {3, 32, 32, 10, 0}, DATA_BYTES},
+    [DATA_MNIST] = {FOLDER, mnist_open, {1, 28, 28, 10, 0}, DATA_BYTES},
+    [DATA_NONLINEAR] = {NOWHERE, nonlinear_open, {2, 1, 1, 0, 1}, DATA_NUMBERS},
+    [DATA_SHAPES] = {NOWHERE, shapes_open, {3, 32, 32, 10, 0}, DATA_BYTES},
+    [DATA_NUMPY] = {FOLDER_OR_FILE, numpy_open, {0, 0, 0, 0, 0}, DATA_VALUES_AUTO},
+    [DATA_IMAGE_FOLDER] = {FOLDER, image_folder_open, {0, 0, 0, 0, 0}, DATA_BYTES},
+    [DATA_CIFAR100] = {FOLDER, cifar100_open, {3, 32, 32, 100, 0}, DATA_BYTES},
+    [DATA_CSV] = {FOLDER_OR_FILE, csv_open, {0, 0, 0, 0, 0}, DATA_NUMBERS},
+    [DATA_PROGRAM] = {PROGRAM, program_open, {0, 0, 0, 0, 0}, DATA_VALUES_AUTO},
+    [DATA_TEXT] = {FOLDER_OR_FILE, text_open, {0, 0, 0, 0, 0}, DATA_VALUES_AUTO},
+    [DATA_SAFETENSORS] = {FOLDER_OR_FILE, tensors_open, {0, 0, 0, 0, 0}, DATA_VALUES_AUTO},
+    [DATA_CALLBACK] = {NOWHERE, callback_open, {0, 0, 0, 0, 0}, DATA_VALUES_AUTO},
 };
 
 int data_kind_is_own(enum data_kind kind)
@@ -47,6 +48,11 @@ struct data_shape data_shape_of(const struct data_spec *spec)
         shape.classes = CIFAR100_COARSE;
     }
     return shape;
+}
+
+enum data_values data_values_of(const struct data_spec *spec)
+{
+    return spec->values != DATA_VALUES_AUTO ? spec->values : kinds[spec->kind].values;
 }
 
 static int check_place(const char *path, enum place place, struct ms_err *err)
@@ -95,6 +101,20 @@ int data_check_shape(const char *name, const struct data_info *info, struct ms_e
                        name, (long long)info->target_width, MS_CLASSES_MAX);
     }
     return MS_OK;
+}
+
+int data_check_values(const char *path, const struct data_info *info, enum data_values want,
+                      struct ms_err *err)
+{
+    static const char *const names[] = {
+        [DATA_BYTES] = "bytes (uint8)", [DATA_NUMBERS] = "numbers (float32)"};
+    const enum data_values have = info->dtype == MS_U8 ? DATA_BYTES : DATA_NUMBERS;
+    return want == DATA_VALUES_AUTO || want == have
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "data set %.140s has %s, and what is trained on %s; the same transforms "
+                         "are for both: give both the same type, and the same range",
+                         path, names[have], names[want]);
 }
 
 /* Is what the files hold what the job says? */
@@ -175,6 +195,9 @@ int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_
     }
     if (rc == MS_OK) {
         rc = check_expected(spec, path, &source->info, err);
+    }
+    if (rc == MS_OK) {
+        rc = data_check_values(path, &source->info, spec->values, err);
     }
     if (rc < 0) {
         data_close(source);

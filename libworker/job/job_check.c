@@ -108,6 +108,9 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         const struct data_info *info = data_get_info(source);
         *shape = (struct data_shape){info->channels, info->height, info->width, info->classes,
                                      info->target_width};
+        if (job->dataset.kind == DATA_NUMPY || job->dataset.kind == DATA_SAFETENSORS) {
+            job->dataset.values = info->dtype == MS_U8 ? DATA_BYTES : DATA_NUMBERS;
+        }
         if (info->class_names != NULL &&
             !ms_text_is_valid(info->class_names, MS_TEXT_LINES)) { /* they go into the job */
             rc = tree_fail(job_node_at(tree, "dataset"), err,

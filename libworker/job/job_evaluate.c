@@ -235,6 +235,7 @@ int job_settle_evaluate(struct job *job, const struct tree_node *tree, const cha
     const struct data_spec *train = &job->dataset;
     int rc = MS_OK;
     TAKE(ignored);
+    data->values = data_values_of(train);
     if (job->has_evaluate && data->kind == train->kind) {
         rc = take_labels(data, train, tree, err);
     }

@@ -175,6 +175,13 @@ static int prepare_eval(struct train *train, struct ms_err *err)
         ms_err_prefix(err, "evaluate");
         return rc;
     }
+    const int has_bytes = data_get_info(train->source)->dtype == MS_U8;
+    rc = data_check_values(job->evaluate_dataset.path, data_get_info(train->eval_source),
+                           has_bytes ? DATA_BYTES : DATA_NUMBERS, err);
+    if (rc < 0) {
+        ms_err_prefix(err, "evaluate");
+        return rc;
+    }
     const struct loader_info *a = &train->info;
     const struct loader_info *b = &train->eval_info;
     if (a->channels != b->channels || a->height != b->height || a->width != b->width ||

@@ -127,6 +127,28 @@ cp -r "$T/petnet" "$T/oldnet" && jq 'del(.dataset.class_names)' "$T/petnet/job.j
 ok "one that does not know them says so" says "the folders that were trained on are not here ($T/pets)" "$MSCTL" predict "$T/oldnet" --data "$T/new"
 ok "and counts nothing by position" says "which classes were trained is not known" "$MSCTL" eval "$T/oldnet" -d "$T/swap"
 mv "$T/gone" "$T/pets"
+
+# bytes and numbers go through the same transforms
+python3 - "$T" <<'PY'
+import os, struct, sys
+def npy(name, descr, shape, data):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    open(f"{sys.argv[1]}/mixed/{name}.npy", "wb").write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head + data)
+os.mkdir(f"{sys.argv[1]}/mixed")
+npy("x_train", "|u1", "(8, 2, 2)", bytes(range(32)))
+npy("x_test", "<f4", "(8, 2, 2)", struct.pack("<32f", *(i / 255 for i in range(32))))
+for part in "train", "test":
+    npy(f"y_{part}", "<i4", "(8,)", struct.pack("<8i", *(i % 2 for i in range(8))))
+PY
+cat >"$T/mixed.yaml" <<YAML
+network: [flatten, dense: {out: classes}]
+dataset: {kind: numpy, path: $T/mixed}
+evaluate: {dataset: {kind: numpy, path: $T/mixed}}
+batch_size: 4
+optimizer: {kind: sgd, learning_rate: 0.01}
+YAML
+ok "numbers are no test of a network of bytes" says "has numbers (float32), and what is trained on bytes (uint8)" "$MSCTL" run "$T/mixed.yaml" --run-dir "$T/mixednet"
+ok "also where the job says what a record is" says "has numbers (float32), and what is trained on bytes (uint8)" "$MSCTL" run "$T/mixed.yaml" --set dataset.shape='[1, 2, 2]' --set dataset.classes=2 --run-dir "$T/mixednet2"
 cat >"$T/table.yaml" <<YAML
 network: [flatten, dense: {out: classes}]
 dataset: {kind: csv, path: $T/t.csv, split: {test: 0.25}}

@@ -292,6 +292,46 @@ START_TEST(folders_that_cannot_stand_in_a_job_do_not)
 }
 END_TEST
 
+static void write_pictures(const char *folder, const char *part, int has_bytes)
+{
+    static const uint8_t pixels[16] = {1, 2, 3, 4};
+    static const float numbers[16] = {1, 2, 3, 4};
+    static const int32_t labels[4] = {0, 1, 0, 1};
+    char name[32];
+    snprintf(name, sizeof(name), "x_%s.npy", part);
+    npy_write(path_below(folder), name, has_bytes ? "|u1" : "<f4", "(4, 2, 2)",
+              has_bytes ? (const void *)pixels : numbers,
+              has_bytes ? sizeof(pixels) : sizeof(numbers));
+    snprintf(name, sizeof(name), "y_%s.npy", part);
+    npy_write(path_below(folder), name, "<i4", "(4,)", labels, sizeof(labels));
+}
+
+/* The same transforms would make something else of them. */
+START_TEST(bytes_are_not_evaluated_as_numbers)
+{
+    static struct job job;
+    make_folder("bytes");
+    make_folder("numbers");
+    write_pictures("bytes", "train", 1);
+    write_pictures("bytes", "test", 1);
+    write_pictures("numbers", "train", 0);
+    write_pictures("numbers", "test", 0);
+
+    ck_ms_ok(parse("kind: numpy, path: bytes", "kind: numpy, path: bytes", &job, err));
+    ck_assert_int_eq(job.dataset.values, DATA_BYTES);
+    ck_ms_ok(job_check_inputs(&job, err));
+    ck_ms_ok(parse("kind: numpy, path: numbers", "kind: numpy, path: numbers", &job, err));
+    ck_assert_int_eq(job.dataset.values, DATA_NUMBERS);
+    ck_ms_ok(job_check_inputs(&job, err));
+    ck_ms_ok(parse("kind: numpy, path: bytes", "kind: numpy, path: numbers", &job, err));
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_INVALID,
+                "has numbers (float32), and what is trained on bytes (uint8)");
+    ck_ms_ok(parse("kind: numpy, path: numbers", "kind: numpy, path: bytes", &job, err));
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_INVALID,
+                "has bytes (uint8), and what is trained on numbers (float32)");
+}
+END_TEST
+
 START_TEST(labels_are_the_training_s)
 {
     static struct job job;
@@ -479,6 +519,7 @@ int main(void)
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
     tcase_add_test(tc, folders_are_the_training_s_by_name);
     tcase_add_test(tc, folders_that_cannot_stand_in_a_job_do_not);
+    tcase_add_test(tc, bytes_are_not_evaluated_as_numbers);
     tcase_add_test(tc, labels_are_the_training_s);
     tcase_add_test(tc, a_program_has_the_training_s_arguments);
     tcase_add_loop_test(tc, parts_with_records_in_common_are_refused_with_their_place, 0,
