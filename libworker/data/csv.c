@@ -3,6 +3,7 @@
  * Opening goes over the file once: where each row begins, that all have as many fields, and, where
  * the job does not say it yet, what the targets are. Numbers are read when a row is: a large file
  * takes 8 bytes a row of memory, and ranks of a host share the page cache. */
+#include "libworker/data/csv_columns.h"
 #include "libworker/data/csv_text.h"
 #include "libworker/data/path.h"
 #include "libworker/data/source.h"
@@ -38,6 +39,7 @@ struct csv {
     struct csv_fields fields;
     float *values; /* features, then the target, of the row that was read last */
     char class_names[DATA_CLASS_NAMES_MAX + 1];
+    char column_names[DATA_COLUMN_NAMES_MAX + 1];
 };
 
 static void csv_close(struct data_source *source)
@@ -339,51 +341,59 @@ static int find_column(const struct csv *set, const char *name, const char *key,
                    set->header.n > 0 ? "'" : ", and no header");
 }
 
-static int choose_features(struct csv *set, const char *columns, struct ms_err *err)
+static int choose_columns(struct csv *set, const char *columns, struct csv_chosen *chosen,
+                          struct ms_err *err)
 {
-    size_t n = 0;
     int rc = MS_OK;
-    set->features = malloc((set->n_columns + strlen(columns) + 1) * sizeof(*set->features));
-    if (set->features == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "%.200s: no memory for its columns", set->path);
-    }
     for (size_t i = 0; columns[0] == '\0' && i < set->n_columns; i++) {
         if (i != set->target) {
-            set->features[n++] = i;
+            chosen->features[chosen->n++] = i;
         }
     }
     for (const char *at = columns; rc == MS_OK && *at != '\0';) {
         char name[MS_NAME_MAX + 1];
         const size_t length = strcspn(at, "\n");
         snprintf(name, sizeof(name), "%.*s", (int)length, at);
-        rc = find_column(set, name, "columns", &set->features[n], err);
-        if (rc == MS_OK && set->features[n] == set->target) {
+        rc = find_column(set, name, "columns", &chosen->features[chosen->n], err);
+        if (rc == MS_OK && chosen->features[chosen->n] == set->target) {
             rc = ms_fail(err, MS_E_INVALID,
                          "%.160s: column '%.60s' is the target (dataset.target), and cannot be a "
                          "feature",
                          set->path, name);
         }
-        n++;
+        chosen->n++;
         at += length + (at[length] == '\n');
     }
-    if (rc == MS_OK && n == 0) {
+    return rc;
+}
+
+/* A table without a header has them by position, whatever was trained on. */
+static int choose_features(struct csv *set, const struct data_spec *spec, struct ms_err *err)
+{
+    const char *kept = set->header.n > 0 ? spec->column_names : "";
+    const size_t room = set->n_columns + strlen(spec->columns) + strlen(kept) + 1;
+    set->features = malloc(room * sizeof(*set->features));
+    if (set->features == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "%.200s: no memory for its columns", set->path);
+    }
+    struct csv_chosen chosen = {.features = set->features, .target = set->target};
+    int rc = csv_columns_are_names(kept) ? MS_OK : choose_columns(set, spec->columns, &chosen, err);
+    if (rc == MS_OK && kept[0] != '\0') {
+        rc = csv_columns_take(set->path, &set->header, kept, &chosen, err);
+    }
+    if (rc == MS_OK && chosen.n == 0) {
         rc = ms_fail(
             err, MS_E_INVALID,
             "%.160s has one column, and needs a target and features: is the separator right "
             "(dataset.separator)?",
             set->path);
     }
-    set->base.info.channels = (int64_t)n;
-    return rc;
-}
-
-static int is_in_header(const struct csv *set, const char *name)
-{
-    size_t i = 0;
-    while (i < set->header.n && strcmp(set->header.field[i].text, name) != 0) {
-        i++;
+    set->base.info.channels = (int64_t)chosen.n;
+    if (rc == MS_OK && set->header.n > 0 && !set->has_no_labels) {
+        rc = csv_columns_keep(&set->header, &chosen, set->column_names, err);
+        set->base.info.column_names = set->column_names;
     }
-    return i < set->header.n;
+    return rc;
 }
 
 /* Without labels it may be there all the same, and is no feature then: by its name; by its number
@@ -395,8 +405,9 @@ static int find_target(struct csv *set, const struct data_spec *spec, struct ms_
         return find_column(set, name, "target", &set->target, err);
     }
     const int has_more = spec->columns[0] == '\0' && (int64_t)set->n_columns > spec->shape.channels;
+    const int is_there = csv_columns_find(&set->header, name) < set->header.n;
     set->target = SIZE_MAX;
-    if (has_more || is_in_header(set, name)) {
+    if (is_there || (has_more && spec->column_names[0] == '\0')) {
         (void)find_column(set, name, "target", &set->target, NULL);
     }
     return MS_OK;
@@ -426,7 +437,7 @@ static int take_first(struct csv *set, const struct data_spec *spec,
     set->n_columns = set->header.n;
     set->header.n = spec->has_header ? set->header.n : 0;
     rc = find_target(set, spec, err);
-    rc = rc < 0 ? rc : choose_features(set, spec->columns, err);
+    rc = rc < 0 ? rc : choose_features(set, spec, err);
     return rc < 0 ? rc : !spec->has_header;
 }
 

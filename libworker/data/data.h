@@ -46,6 +46,7 @@ enum data_target_kind { DATA_TARGET_AUTO, DATA_TARGET_CLASS, DATA_TARGET_NUMBER 
 enum { /* bytes of lists of names */
        DATA_COLUMNS_MAX = 1023,
        DATA_CLASS_NAMES_MAX = 4095,
+       DATA_COLUMN_NAMES_MAX = 8191, /* 784 of pixels have 7 KiB */
        DATA_ARGUMENTS_MAX = 1023
 };
 enum data_labels { DATA_FINE, DATA_COARSE };
@@ -123,7 +124,10 @@ struct data_spec {
     char columns[DATA_COLUMNS_MAX + 1];         /* features, LF between; "": all but the target */
     char class_names[DATA_CLASS_NAMES_MAX + 1]; /* of labels that are words, LF between; of
                                                    image_folder its folders, "": what is there */
-    enum data_labels labels;                    /* cifar100: which of its two */
+    /* Of the training's columns, LF between: features in their order, then the target; or a
+     * checksum (csv_columns.h). Features are found by them. "": by columns. */
+    char column_names[DATA_COLUMN_NAMES_MAX + 1];
+    enum data_labels labels; /* cifar100: which of its two */
     /* program */
     char arguments[DATA_ARGUMENTS_MAX + 1]; /* LF between */
     int64_t timeout;                        /* seconds that it may be silent for, 1 and more */
@@ -159,6 +163,11 @@ int data_find_parts(const struct data_spec *spec, struct data_parts *ret, struct
  */
 enum data_place { DATA_OTHER_PLACE, DATA_SAME_PART, DATA_SAME_PATH };
 enum data_place data_compare_places(const struct data_spec *a, const struct data_spec *b);
+
+/* What is evaluated on is read by the columns that are trained on, names, where both files have a
+ * header; its target, too, where it is the training's. */
+void data_take_column_names(struct data_spec *data, const struct data_spec *train,
+                            const char *names);
 
 enum transform_kind {
     TRANSFORM_RANDOM_CROP,
@@ -205,7 +214,8 @@ struct data_info {
     int64_t target_width;            /* float targets a row, else 0 */
     int64_t tokens;                  /* of a record, each with a class; 0: a record has one */
     struct data_ignored ignored; /* a label that those who are asked for records may give, too */
-    const char *class_names; /* of labels that are words, as in data_spec; NULL: they are none */
+    const char *class_names;  /* of labels that are words, as in data_spec; NULL: they are none */
+    const char *column_names; /* as in data_spec; NULL: columns have none */
     /* Of classes that are folders, as many as there are, and record i is the file that
      * data_name_record names, at any time; NULL: they are none. */
     const char *const *folders;

@@ -122,6 +122,8 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         } else if (info->folders != NULL) {
             keep_folders(info, &job->dataset);
         }
+        snprintf(job->dataset.column_names, sizeof(job->dataset.column_names), "%s",
+                 info->column_names != NULL ? info->column_names : "");
         data_close(source);
     }
     return rc < 0 ? rc : job_settle_evaluate(job, tree, base_dir, err);

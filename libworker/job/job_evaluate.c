@@ -50,6 +50,7 @@ static void take_table(struct data_spec *data, const struct data_spec *train,
     if (!says(tree, "target_kind")) {
         TAKE(target_kind);
     }
+    data_take_column_names(data, train, train->column_names);
 }
 
 /* Which of its labels an image has: classes that were not trained cannot be counted. */

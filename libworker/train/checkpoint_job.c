@@ -19,9 +19,10 @@ static const char *const left_out[] = {
     "name",     "priority", "epochs",          "steps",      "resume", "checkpoint", "recovery",
     "evaluate", "threads",  "initial_weights", "early_stop", "best",   "print"};
 
-/* Data may move, and so may its words; which they are shows in its records, by which data is told
- * apart. How long a program may be silent changes none of them. */
-static const char *const left_out_of_dataset[] = {"path", "vocabulary", "timeout"};
+/* Data may move, and so may its words, and columns be called otherwise; which they are shows in
+ * its records, by which data is told apart. How long a program may be silent changes none of them.
+ */
+static const char *const left_out_of_dataset[] = {"path", "vocabulary", "timeout", "column_names"};
 
 /* With a schedule that is as long as the job another end means other rates before it. */
 static int is_length(const char *key)

@@ -80,7 +80,23 @@ printf '%s\n' 'network: [flatten: {}, dense: {out: classes}]' \
     'optimizer: {kind: momentum, learning_rate: 0.2}' "evaluate: {dataset: {kind: csv, path: $T}, every_epochs: 20}" >"$T/table.yaml"
 ok "a table with words as classes" run table -n 2 "$T/table.yaml"
 ok "is learned, and a part without one of them recognised" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/table.out"
-ok "not on other columns" says "evaluate.dataset.columns: [width, weight], and the network is trained on [length, width]" \
+python3 - "$T" <<'PY'
+import csv, sys
+with open(f"{sys.argv[1]}/test.csv", newline="") as file:
+    rows = [[row[i] for i in (3, 1, 2, 0)] for row in csv.reader(file)]
+for name in "width", "breadth":
+    rows[0][1] = name
+    with open(f"{sys.argv[1]}/{name}.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+PY
+ok "columns in another order are found by their names" run order -n 2 --set evaluate.dataset.path="$T/width.csv" --set dataset.columns=null \
+    --set dataset.path="$T/train.csv" "$T/table.yaml"
+ok "to an evaluation as good" grep -qE "epoch 20: accuracy (9[5-9]|100)" "$T/order.out"
+accuracy() { "$MSCTL" --json eval "$@" | jq .accuracy; }
+ok "also of a run that has ended" same "$(accuracy "$T/order" --data "$T/width.csv")" "$(accuracy "$T/order" --data "$T/test.csv")"
+ok "columns of other names are none" says "breadth.csv has no column 'width': the network is trained on 'length', 'width', 'weight', and" \
+    "$MSCTL" predict "$T/order" --data "$T/breadth.csv"
+ok "not by other keys" says "evaluate.dataset.columns: [width, weight], and the network is trained on [length, width]" \
     "$MSCTL" run --run-dir "$T/bad14" --set 'evaluate.dataset.columns=[width, weight]' "$T/table.yaml"
 ok "a number of it" run weight --set dataset.target=weight --set evaluate=null --set 'network=[flatten: {}, dense: {out: 1}]' "$T/table.yaml"
 ok "a file that is split" run split -n 2 --set dataset.path="$T/train.csv" --set evaluate.dataset.path="$T/train.csv" \

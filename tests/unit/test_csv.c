@@ -206,6 +206,66 @@ START_TEST(columns_are_chosen_by_name_or_number)
 }
 END_TEST
 
+/* Names that do not tell one column, or are too many for a job. */
+START_TEST(columns_that_cannot_be_named_are_told_by_a_checksum)
+{
+    static const char *const first[] = {"a,a,k", ",b,k", "a,\xFF,k"};
+    static const char *const other[] = {"a,b,k", "b,,k", "\xFF,a,k"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(first); i++) {
+        char text[64];
+        char kept[DATA_COLUMN_NAMES_MAX + 1];
+        snprintf(text, sizeof(text), "%s\n1,2,0\n", first[i]);
+        struct data_spec spec = spec_with(text);
+        struct data_source *source = opened(&spec);
+        snprintf(kept, sizeof(kept), "%s", data_get_info(source)->column_names);
+        ck_assert_int_eq(strncmp(kept, "xxh3-128:", 9), 0);
+        data_close(source);
+        memcpy(spec.column_names, kept, sizeof(kept));
+        data_close(opened(&spec));
+        snprintf(text, sizeof(text), "%s\n1,2,0\n", other[i]);
+        spec = spec_with(text);
+        memcpy(spec.column_names, kept, sizeof(kept));
+        ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                    "has columns with other names than those that the network is trained on, or");
+    }
+}
+END_TEST
+
+START_TEST(names_of_many_columns_are_a_checksum)
+{
+    enum { COLUMNS = 2000 };
+    static char text[16 * COLUMNS];
+    size_t used = 0;
+    for (int i = 0; i < COLUMNS; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "pixel%d,", i);
+    }
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "k\n");
+    for (int i = 0; i < COLUMNS; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "1,");
+    }
+    snprintf(text + used, sizeof(text) - used, "0\n");
+    struct data_spec spec = spec_with(text);
+    struct data_source *source = opened(&spec);
+    snprintf(spec.column_names, sizeof(spec.column_names), "%s",
+             data_get_info(source)->column_names);
+    ck_assert_uint_eq(strlen(spec.column_names), 9 + 32);
+    data_close(source);
+    data_close(opened(&spec));
+    text[0] = 'q';
+    file_write(dir, "t.csv", text, strlen(text));
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "has columns with other names than");
+}
+END_TEST
+
+START_TEST(a_name_that_two_columns_have_is_refused)
+{
+    struct data_spec spec = spec_with("a,b,a,k\n1,2,3,0\n");
+    struct data_source *source = NULL;
+    snprintf(spec.column_names, sizeof(spec.column_names), "b\na\nk");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "has two columns 'a', which");
+}
+END_TEST
+
 START_TEST(a_folder_has_a_file_a_part)
 {
     struct data_spec spec = spec_with("");
@@ -484,6 +544,9 @@ int main(void)
     tcase_add_test(tc, words_are_classes_in_their_order);
     tcase_add_test(tc, a_few_words_are_numbers_or_all_are_named);
     tcase_add_test(tc, columns_are_chosen_by_name_or_number);
+    tcase_add_test(tc, columns_that_cannot_be_named_are_told_by_a_checksum);
+    tcase_add_test(tc, names_of_many_columns_are_a_checksum);
+    tcase_add_test(tc, a_name_that_two_columns_have_is_refused);
     tcase_add_test(tc, a_folder_has_a_file_a_part);
     tcase_add_loop_test(tc, what_is_no_number_is_named_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(bad_rows));

@@ -94,6 +94,10 @@ static void make_dir(void)
     }
     write_text("t.csv", TABLE);
     write_text("u.csv", TABLE);
+    write_text("other.csv", "c;extra;b;a\n1;7;2;3\n0;7;5;6\n");
+    write_text("bare.csv", "1;2;0\n3;4;1\n");
+    write_text("missing.csv", "b; a;c\n1;2;0\n3;4;1\n");
+    write_text("label.csv", "b;a;label\n1;2;0\n3;4;1\n");
     write_text("table/train.csv", TABLE);
     write_text("parts/train.csv", TABLE);
     write_text("parts/test.csv", TABLE);
@@ -207,6 +211,70 @@ START_TEST(a_table_is_read_as_the_training_s)
     ck_assert_int_eq(data->target_kind, DATA_TARGET_AUTO);
     ck_assert_str_eq(data->columns, "a\nb"); /* of a file with names */
     ck_assert_str_eq(data->target, "k");
+}
+END_TEST
+
+/* The first record's values and label; the training's table is not looked at any more. */
+static void check_first(const struct job *job, float a, float b, int label)
+{
+    struct data_source *source = NULL;
+    struct data_record record;
+    ck_ms_ok(data_open(&job->evaluate_dataset, &source, err));
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_int_eq(data_get_info(source)->channels, 2);
+    ck_assert_mem_eq(record.values, ((const float[]){a, b}), 8);
+    ck_assert_int_eq(record.label, label);
+    data_close(source);
+}
+
+START_TEST(columns_are_found_by_the_names_of_the_training)
+{
+    static struct job job;
+    static struct job again;
+    size_t size = 0;
+    ck_ms_ok(parse(CSV "path: t.csv", "kind: csv, path: other.csv", &job, err));
+    ck_assert_str_eq(job.dataset.column_names, "a\nb\nc");
+    ck_assert_str_eq(job.evaluate_dataset.target, "c");
+    check_first(&job, 3, 2, 1);
+    char *text = job_format(&job, &size);
+    ck_ms_ok(job_parse(text, size, "job 7", NULL, NULL, 0, 0, &again, err));
+    ck_assert_int_eq(memcmp(&job, &again, sizeof(job)), 0);
+    free(text);
+    ck_ms_ok(parse(CSV "path: t.csv, columns: [1, 0], target: 2", "kind: csv, path: other.csv",
+                   &job, err));
+    ck_assert_str_eq(job.dataset.column_names, "b\na\nc");
+    check_first(&job, 2, 3, 1);
+    ck_ms_ok(parse(CSV "path: t.csv", "kind: csv, path: label.csv, target: label", &job, err));
+    check_first(&job, 2, 1, 0);
+}
+END_TEST
+
+START_TEST(a_table_without_a_header_goes_by_position)
+{
+    static struct job job;
+    ck_ms_ok(parse(CSV "path: t.csv", "kind: csv, path: bare.csv, header: false", &job, err));
+    check_first(&job, 1, 2, 0);
+    ck_ms_ok(parse(CSV "path: bare.csv, header: false", "kind: csv, path: t.csv, header: true",
+                   &job, err));
+    ck_assert_str_eq(job.dataset.column_names, "");
+    check_first(&job, 1, 2, 0);
+}
+END_TEST
+
+START_TEST(columns_of_other_names_are_refused_with_both_lists)
+{
+    static struct job job;
+    struct data_source *source = NULL;
+    ck_ms_ok(parse(CSV "path: t.csv", "kind: csv, path: missing.csv", &job, err));
+    ck_ms_fails(data_open(&job.evaluate_dataset, &source, err), MS_E_INVALID,
+                "missing.csv has no column 'a': the network is trained on 'a', 'b', and the first "
+                "line here has 'b', ' a', 'c'; rename columns");
+    ck_ms_ok(parse(CSV "path: t.csv", "kind: csv, path: label.csv", &job, err));
+    ck_ms_fails(data_open(&job.evaluate_dataset, &source, err), MS_E_INVALID,
+                "label.csv has no column 'c' (dataset.target)");
+    ck_ms_ok(parse(CSV "path: t.csv", "kind: csv, path: other.csv, target: a", &job, err));
+    ck_ms_fails(data_open(&job.evaluate_dataset, &source, err), MS_E_INVALID,
+                "column 'a' is the target here, and a feature in the training; name the column");
 }
 END_TEST
 
@@ -516,6 +584,9 @@ int main(void)
                         (int)MS_ARRAY_SIZE(places));
     tcase_add_loop_test(tc, another_place_is_evaluated_whole, 0, (int)MS_ARRAY_SIZE(others));
     tcase_add_test(tc, a_table_is_read_as_the_training_s);
+    tcase_add_test(tc, columns_are_found_by_the_names_of_the_training);
+    tcase_add_test(tc, a_table_without_a_header_goes_by_position);
+    tcase_add_test(tc, columns_of_other_names_are_refused_with_both_lists);
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
     tcase_add_test(tc, folders_are_the_training_s_by_name);
     tcase_add_test(tc, folders_that_cannot_stand_in_a_job_do_not);
