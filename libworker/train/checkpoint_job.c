@@ -20,9 +20,18 @@ static const char *const left_out[] = {
     "evaluate", "threads",  "initial_weights", "early_stop", "best",   "print"};
 
 /* Data may move, and so may its words, and columns be called otherwise; which they are shows in
- * its records, by which data is told apart. How long a program may be silent changes none of them.
- */
-static const char *const left_out_of_dataset[] = {"path", "vocabulary", "timeout", "column_names"};
+ * its records, by which data is told apart, and so do types of values, which a job does not have
+ * that says shape and classes itself. How long a program may be silent changes none of them. */
+static const char *const left_out_of_dataset[] = {"path", "vocabulary", "timeout", "column_names",
+                                                  "values"};
+
+/* Names of folders, too, which a job did not have before the key was theirs; those of labels that
+ * are words it always had. */
+static int has_folders(const json_t *dataset)
+{
+    const char *kind = json_string_value(json_object_get(dataset, "kind"));
+    return kind != NULL && strcmp(kind, "image_folder") == 0;
+}
 
 /* With a schedule that is as long as the job another end means other rates before it. */
 static int is_length(const char *key)
@@ -43,6 +52,9 @@ char *checkpoint_job_text(const struct job *job)
     }
     for (size_t i = 0; i < MS_ARRAY_SIZE(left_out_of_dataset); i++) {
         (void)json_object_del(dataset, left_out_of_dataset[i]);
+    }
+    if (has_folders(dataset)) {
+        (void)json_object_del(dataset, "class_names");
     }
     (void)json_object_del(json_object_get(root, "network"), "summary");
     char *text = json_text(root, CANONICAL, NULL);

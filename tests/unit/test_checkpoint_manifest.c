@@ -259,6 +259,43 @@ START_TEST(what_of_data_decides_no_bits_may_change)
 }
 END_TEST
 
+static char *text_of_filled(enum data_kind kind, enum data_values values, const char *class_names)
+{
+    static struct job job;
+    train_case_job(&job, NULL, 0);
+    job.dataset.kind = kind;
+    job.dataset.values = values;
+    snprintf(job.dataset.class_names, sizeof(job.dataset.class_names), "%s", class_names);
+    char *text = checkpoint_job_text(&job);
+    ck_assert_ptr_nonnull(text);
+    return text;
+}
+
+/* A job that says shape and classes itself is filled with less, and so were those before there was
+ * such a key; which label a word is was always said, and is told. */
+START_TEST(what_a_job_is_filled_with_may_be_missing)
+{
+    char *arrays = text_of_filled(DATA_NUMPY, DATA_NUMBERS, "");
+    char *bare_arrays = text_of_filled(DATA_NUMPY, DATA_VALUES_AUTO, "");
+    char *folders = text_of_filled(DATA_IMAGE_FOLDER, DATA_VALUES_AUTO, "cat\ndog");
+    char *bare_folders = text_of_filled(DATA_IMAGE_FOLDER, DATA_VALUES_AUTO, "");
+    char *words = text_of_filled(DATA_CSV, DATA_VALUES_AUTO, "cat\ndog");
+    char *other_words = text_of_filled(DATA_CSV, DATA_VALUES_AUTO, "dog\ncat");
+
+    ck_ms_ok(checkpoint_job_compare(arrays, bare_arrays, "m.json", err));
+    ck_ms_ok(checkpoint_job_compare(bare_folders, folders, "m.json", err));
+    ck_ms_fails(checkpoint_job_compare(words, other_words, "m.json", err), MS_E_REFUSED,
+                "dataset.class_names");
+
+    free(arrays);
+    free(bare_arrays);
+    free(folders);
+    free(bare_folders);
+    free(words);
+    free(other_words);
+}
+END_TEST
+
 /* ---- manifests that are none ---- */
 
 static json_t *golden_json(void)
@@ -397,6 +434,7 @@ int main(void)
     tcase_add_test(tc, one_that_does_not_name_its_data_is_held_against_their_length);
     tcase_add_test(tc, a_refusal_is_never_cut_before_what_helps);
     tcase_add_test(tc, what_of_data_decides_no_bits_may_change);
+    tcase_add_test(tc, what_a_job_is_filled_with_may_be_missing);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_by_its_key, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_test(tc, keys_of_later_releases_are_passed_over);
     tcase_add_test(tc, no_bit_may_be_another_one);
