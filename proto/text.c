@@ -1,6 +1,7 @@
 /* text.c - what text is: valid UTF-8 without controls */
 #include "proto/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 size_t ms_utf8_take(const uint8_t *p, size_t size, uint32_t *ret_code)
@@ -139,4 +140,18 @@ const char *ms_text_end(char *dst, size_t size, const char *src)
     memcpy(dst, rest, sizeof(rest) - 1);
     memcpy(dst + sizeof(rest) - 1, at, strlen(at) + 1);
     return dst;
+}
+
+int ms_text_list(char *list, size_t size, const char *name, size_t n, const char *quote)
+{
+    const size_t used = strlen(list);
+    const char *comma = used > 0 ? ", " : "";
+    const size_t more = strlen(comma) + n + 2 * strlen(quote);
+    const int fits = used + more + sizeof(", ...") <= size;
+    if (fits) {
+        snprintf(list + used, size - used, "%s%s%.*s%s", comma, quote, (int)n, name, quote);
+    } else {
+        snprintf(list + used, size - used, "%s...", comma);
+    }
+    return fits;
 }

@@ -44,4 +44,9 @@ void ms_text_copy(char *dst, size_t size, const char *src);
 const char *ms_text_begin(char *dst, size_t size, const char *src);
 const char *ms_text_end(char *dst, size_t size, const char *src);
 
+/* One more name of n bytes for a list in a sentence, "a, b, ...": list begins as "", and has size
+ * bytes in all, 8 or more. 0: it does not fit with what would stand behind it; the list ends with
+ * dots, and is not added to any more. quote: around each name ("'"), or "". */
+int ms_text_list(char *list, size_t size, const char *name, size_t n, const char *quote);
+
 #endif

@@ -125,6 +125,24 @@ static int is_whole(const char *text, int64_t *ret)
     return end != at && *skip_blanks(end) == '\0' && errno == 0;
 }
 
+/* What most are in tables of people, and what to do. */
+static const char *why_no_number(const char *text)
+{
+    const char *at = skip_blanks(text);
+    char *end = NULL;
+    if (*at == '\0') {
+        return "is empty: fill it in, or leave the row out";
+    }
+    const double number = strtod(at, &end);
+    if (end != at && *skip_blanks(end) == '\0' && !isfinite(number)) {
+        return "is no finite number: fill it in, or leave the row out";
+    }
+    if (end != at && *end == ',' && strspn(end + 1, "0123456789") > 0) {
+        return "is no finite number: fractions are written with a point";
+    }
+    return "is no finite number";
+}
+
 static int read_number(const struct place *place, const struct csv_fields *fields, size_t column,
                        float *ret, struct ms_err *err)
 {
@@ -132,10 +150,7 @@ static int read_number(const struct place *place, const struct csv_fields *field
     if (is_number(text, ret)) {
         return MS_OK;
     }
-    return fail_field(place, fields, column,
-                      *skip_blanks(text) == '\0' ? "is empty: fill it in, or leave the row out"
-                                                 : "is no finite number",
-                      err);
+    return fail_field(place, fields, column, why_no_number(text), err);
 }
 
 /* ---- classes ---- */
@@ -318,6 +333,23 @@ static void csv_name(const struct data_source *source, int64_t row, char *buf, s
 
 /* ---- columns ---- */
 
+static int fail_column(const struct csv *set, const char *name, const char *key, struct ms_err *err)
+{
+    char here[160];
+    if (set->header.n == 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.140s has no column '%.60s' (dataset.%s); it has %zu columns, and no "
+                       "header: give a number from 0 on",
+                       set->path, name, key, set->n_columns);
+    }
+    const char *near = csv_columns_nearest(&set->header, name);
+    csv_columns_say(&set->header, here, sizeof(here));
+    return ms_fail(err, MS_E_INVALID,
+                   "%.120s has no column '%.60s' (dataset.%s)%s%.60s%s; it has %s", set->path, name,
+                   key, near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                   near != NULL ? "'?" : "", here);
+}
+
 /* By its name, or its number from 0 on, or from the end: -1 is the last one. */
 static int find_column(const struct csv *set, const char *name, const char *key, size_t *ret,
                        struct ms_err *err)
@@ -334,11 +366,7 @@ static int find_column(const struct csv *set, const char *name, const char *key,
         *ret = (size_t)(number < 0 ? number + n : number);
         return MS_OK;
     }
-    return ms_fail(err, MS_E_INVALID,
-                   "%.140s has no column '%.60s' (dataset.%s); it has %lld%s%.60s%s", set->path,
-                   name, key, (long long)n, set->header.n > 0 ? ", the first is '" : " columns",
-                   set->header.n > 0 ? set->header.field[0].text : "",
-                   set->header.n > 0 ? "'" : ", and no header");
+    return fail_column(set, name, key, err);
 }
 
 static int choose_columns(struct csv *set, const char *columns, struct csv_chosen *chosen,

@@ -3,9 +3,11 @@
 #include "libworker/data/csv_columns.h"
 
 #include "libworker/data/sum.h"
+#include "proto/settings.h"
 #include "proto/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char sum_prefix[] = "xxh3-128:"; /* and the hex behind it, of names with their NULs */
@@ -28,17 +30,15 @@ size_t csv_columns_find(const struct csv_fields *header, const char *name)
     return find_from(header, 0, name);
 }
 
-/* One more name, while there is room for it and for the dots. 0: there is none. */
-static int say_one(char *buf, size_t size, const char *name, size_t length)
+const char *csv_columns_nearest(const struct csv_fields *header, const char *name)
 {
-    const size_t used = strlen(buf);
-    const char *comma = used > 0 ? ", " : "";
-    if (used + length + sizeof(", '', ...") > size) {
-        snprintf(buf + used, size - used, "%s...", comma);
-        return 0;
+    const char **names = malloc((header->n + 1) * sizeof(*names));
+    for (size_t i = 0; names != NULL && i < header->n; i++) {
+        names[i] = header->field[i].text;
     }
-    snprintf(buf + used, size - used, "%s'%.*s'", comma, (int)length, name);
-    return 1;
+    const char *near = names != NULL ? ms_nearest(name, names, header->n) : NULL;
+    free(names);
+    return near;
 }
 
 void csv_columns_say(const struct csv_fields *header, char *buf, size_t size)
@@ -46,7 +46,8 @@ void csv_columns_say(const struct csv_fields *header, char *buf, size_t size)
     int more = 1;
     buf[0] = '\0';
     for (size_t i = 0; i < header->n && more; i++) {
-        more = say_one(buf, size, header->field[i].text, strlen(header->field[i].text));
+        const char *name = header->field[i].text;
+        more = ms_text_list(buf, size, name, strlen(name), "'");
     }
 }
 
@@ -142,7 +143,7 @@ static int fail_other(const char *path, const struct csv_fields *header, const c
     const char *end = target_of(kept);
     for (const char *at = kept; at < end;) {
         const size_t length = strcspn(at, "\n");
-        at = say_one(trained, sizeof(trained), at, length) ? at + length + 1 : end;
+        at = ms_text_list(trained, sizeof(trained), at, length, "'") ? at + length + 1 : end;
     }
     csv_columns_say(header, here, sizeof(here));
     return ms_fail(err, MS_E_INVALID,

@@ -9,6 +9,9 @@
 /* The first column of the name; header->n: there is none. */
 size_t csv_columns_find(const struct csv_fields *header, const char *name);
 
+/* The one that may have been meant; NULL: none is like it. */
+const char *csv_columns_nearest(const struct csv_fields *header, const char *name);
+
 /* Names of a header as errors have them, quoted, so that blanks show: "'a', ' b', ...". */
 void csv_columns_say(const struct csv_fields *header, char *buf, size_t size);
 

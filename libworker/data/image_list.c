@@ -6,6 +6,7 @@
 #include "libworker/data/source.h"
 #include "proto/grow.h"
 #include "proto/macros.h"
+#include "proto/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -234,13 +235,11 @@ static int take_classes(struct image_list *list, const struct data_spec *spec, s
 /* The first of them, for people. */
 static void show_classes(const struct image_list *list, char *buf, size_t size)
 {
-    size_t used = 0;
-    size_t i = 0;
-    for (; i < list->n_classes && used + strlen(list->classes[i]) + 8 < size; i++) {
-        used +=
-            (size_t)snprintf(buf + used, size - used, "%s%s", i > 0 ? ", " : "", list->classes[i]);
+    int more = 1;
+    buf[0] = '\0';
+    for (size_t i = 0; i < list->n_classes && more; i++) {
+        more = ms_text_list(buf, size, list->classes[i], strlen(list->classes[i]), "");
     }
-    snprintf(buf + used, size - used, "%s", i < list->n_classes ? ", ..." : "");
 }
 
 static int fail_class(const struct image_list *list, const char *name, struct ms_err *err)

@@ -145,6 +145,24 @@ START_TEST(what_is_shortened_says_so_and_has_whole_letters)
 }
 END_TEST
 
+START_TEST(a_list_of_names_ends_with_dots_where_it_is_full)
+{
+    char list[20] = "";
+    ck_assert_int_eq(ms_text_list(list, sizeof(list), "one", 3, ""), 1);
+    ck_assert_int_eq(ms_text_list(list, sizeof(list), "twofold", 3, "'"), 1);
+    ck_assert_str_eq(list, "one, 'two'");
+    ck_assert_int_eq(ms_text_list(list, sizeof(list), "three", 5, ""), 0);
+    ck_assert_str_eq(list, "one, 'two', ...");
+    char tight[8] = "";
+    ck_assert_int_eq(ms_text_list(tight, sizeof(tight), "abc", 3, ""), 0); /* and ", ..." behind */
+    ck_assert_str_eq(tight, "...");
+    char last[16] = "";
+    ck_assert_int_eq(ms_text_list(last, sizeof(last), "12345", 5, "'"), 1);
+    ck_assert_int_eq(ms_text_list(last, sizeof(last), "67", 2, ""), 0);
+    ck_assert_str_eq(last, "'12345', ...");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("text");
@@ -155,6 +173,7 @@ int main(void)
     tcase_add_test(tc, mending_keeps_the_length_and_leaves_text);
     tcase_add_test(tc, what_is_cut_ends_with_a_whole_letter);
     tcase_add_test(tc, what_is_shortened_says_so_and_has_whole_letters);
+    tcase_add_test(tc, a_list_of_names_ends_with_dots_where_it_is_full);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
