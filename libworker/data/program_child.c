@@ -18,7 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PIPE_BYTES = 1 << 20 }; /* a MiB of records is ready while the trainer computes */
+enum {
+    PIPE_BYTES = 1 << 20,  /* a MiB of records is ready while the trainer computes */
+    HEARD_BYTES = 1 << 16, /* of words at once: all that is in its pipe when it ends */
+};
 
 struct program_child {
     const struct program_command *command;
@@ -109,7 +112,7 @@ static size_t say_lines(struct program_words *words, char *text, size_t n, size_
 }
 
 /* Hears the process until it ends. Its end is what counts, not that of its standard error, which a
- * process of its own may hold. */
+ * process of its own may hold, and fill. */
 static void hear(struct program_child *c, int pidfd)
 {
     char text[4096];
@@ -121,9 +124,10 @@ static void hear(struct program_child *c, int pidfd)
             break;
         }
         is_over = (fds[1].revents & POLLIN) != 0;
-        ssize_t got = 0;
-        while (fds[0].fd >= 0 && (got = read(c->talk, text + n, sizeof(text) - n)) > 0) {
-            n = say_lines(c->words, text, n + (size_t)got, sizeof(text), 0);
+        ssize_t got = fds[0].fd >= 0;
+        for (size_t heard = 0; got > 0 && heard<HEARD_BYTES; heard += got> 0 ? (size_t)got : 0) {
+            got = read(c->talk, text + n, sizeof(text) - n);
+            n = got > 0 ? say_lines(c->words, text, n + (size_t)got, sizeof(text), 0) : n;
         }
         fds[0].fd = got == 0 ? -1 : fds[0].fd; /* poll passes over what is closed */
     }

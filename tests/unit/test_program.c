@@ -263,6 +263,7 @@ static const struct {
     {SH "echo no module >&2; exit 1\n", MS_E_IO, "its last words: no module"},
     {SH "exec >&-; exec sleep 1000\n", MS_E_IO,
      "ended its output, and not itself, before its header"},
+    {SH "yes >&2 & exit 3\n", MS_E_IO, "ended with status 3 before its header"}, /* who talks on */
     {SH "printf MSDATA; exit 0\n", MS_E_IO, "ended with status 0 before its header"},
     {SH "echo reading the files, please wait, this may take a moment or two .........\n",
      MS_E_INVALID, "what is for people belongs on standard error"},
