@@ -20,22 +20,39 @@ struct binding {
 
 /* ---- which node belongs to which row ---- */
 
+/* A row of the section, whose keys may have several: the first of its key. */
+static int is_first_of(const struct field_table *table, const char *section, size_t row)
+{
+    const char *key = table->rows[row].key;
+    const size_t length = strlen(section);
+    size_t first = 0;
+    if (!field_is_key(&table->rows[row]) || strncmp(key, section, length) != 0 ||
+        strchr(key + length, '.') != NULL) {
+        return 0;
+    }
+    while (strcmp(table->rows[first].key, key) != 0) {
+        first++;
+    }
+    return first == row;
+}
+
 /* The row a stray key might have meant: a sibling that looks like it, else the same last word in
- * another section ("learning_rate" at the top). */
+ * another section, at the top before all others ("learning_rate" there, "optimizer.seed"). */
 static const char *suggest(const struct field_table *table, const char *section, const char *word)
 {
     const char *siblings[ROWS_MAX];
     size_t n = 0;
     size_t length = strlen(section);
     for (size_t i = 0; i < table->n; i++) {
-        const char *key = table->rows[i].key;
-        if (field_is_key(&table->rows[i]) && strncmp(key, section, length) == 0 &&
-            strchr(key + length, '.') == NULL) {
-            siblings[n++] = key + length;
+        if (is_first_of(table, section, i)) {
+            siblings[n++] = table->rows[i].key + length;
         }
     }
     const char *near = ms_nearest(word, siblings, n);
     near = near != NULL ? near - length : NULL; /* with its section, as --set wants it */
+    for (size_t i = 0; near == NULL && i < table->n; i++) {
+        near = strcmp(table->rows[i].key, word) == 0 && field_is_key(&table->rows[i]) ? word : NULL;
+    }
     for (size_t i = 0; near == NULL && i < table->n; i++) {
         const char *dot = strrchr(table->rows[i].key, '.');
         if (dot != NULL && strcmp(dot + 1, word) == 0) {
@@ -63,11 +80,9 @@ static int fail_unknown(const struct binding *b, const char *section, const stru
     size_t used = 0;
     size_t length = strlen(section);
     for (size_t i = 0; i < b->table->n && used < sizeof(known); i++) {
-        const char *row = b->table->rows[i].key;
-        if (field_is_key(&b->table->rows[i]) && strncmp(row, section, length) == 0 &&
-            strchr(row + length, '.') == NULL) {
+        if (is_first_of(b->table, section, i)) {
             int wrote = snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? " " : "",
-                                 row + length);
+                                 b->table->rows[i].key + length);
             used += wrote > 0 ? (size_t)wrote : 0;
         }
     }

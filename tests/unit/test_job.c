@@ -664,6 +664,8 @@ static const struct {
     {"optimizer.learning_rate=-1", "--set optimizer.learning_rate: optimizer.learning_rate: '-1' "},
     {"optimizer.lr=1", "--set optimizer.lr: optimizer.lr is no key of a job"},
     {"optmizer.kind=sgd", "did you mean optimizer?"},
+    {"optimizer.seed=2", "optimizer.seed is no key of a job; did you mean seed?"},
+    {"optimizer.qqqqqqqqqqqq=2", "known here: kind learning_rate momentum beta1 "}, /* each once */
     {"optimizer.learning_rat=1", "did you mean optimizer.learning_rate?"},
     {"network.more=1", "--set network.more: network is a value"},
     {"transforms.0=1", "nothing can be set below it"},
