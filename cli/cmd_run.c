@@ -20,7 +20,8 @@ const struct cli_option cmd_run_options[] = {
     {"run-dir", 0, "DIR", "for logs and results; ./<job name>-<date>-<time> unless given", NULL},
     {"set", 0, "KEY=VALUE", "override a key of the file; may be given again", NULL},
     {"resume", 0, "DIR",
-     "go on from the newest checkpoint of a run directory or folder, or from one manifest", NULL},
+     "go on from the newest checkpoint of a run directory or folder, or from one by its name",
+     NULL},
     {"plan", 0, "FILE", "train by this plan (plan.txt of a run), or not at all", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };

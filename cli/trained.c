@@ -3,6 +3,7 @@
 #include "cli/trained.h"
 
 #include "cli/model.h"
+#include "libworker/train/checkpoint_folder.h"
 #include "proto/text.h"
 
 #include <jansson.h>
@@ -71,14 +72,23 @@ static int find_named(const struct finding *finding, const char *name, char ret[
 {
     static const char *const below[] = {"", "/checkpoints"};
     char path[MS_PATH_MAX + 1];
+    char named[CHECKPOINT_PATH_MAX];
     char shown[SHOWN];
     if (is_there(name)) {
         return cli_model_weights(name, "--weights", ret, err);
     }
+    if (checkpoint_find_named(name, named)) {
+        return cli_model_weights(named, "--weights", ret, err);
+    }
     for (size_t i = 0; finding->kind == WORD_RUN && i < MS_ARRAY_SIZE(below); i++) {
-        if (snprintf(path, sizeof(path), "%s%s/%s", finding->word, below[i], name) <= MS_PATH_MAX &&
-            is_there(path)) {
+        if (snprintf(path, sizeof(path), "%s%s/%s", finding->word, below[i], name) > MS_PATH_MAX) {
+            continue;
+        }
+        if (is_there(path)) {
             return cli_model_weights(path, "--weights", ret, err);
+        }
+        if (checkpoint_find_named(path, named)) {
+            return cli_model_weights(named, "--weights", ret, err);
         }
     }
     return ms_fail(err, MS_E_NOT_FOUND, "--weights %s: there is no such file%s%.120s",

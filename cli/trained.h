@@ -13,7 +13,7 @@
 /* Options of both commands. */
 #define TRAINED_OPTIONS                                                                            \
     {"weights", 'w', "FILE",                                                                       \
-     "weights, or a checkpoint's manifest; of a run also below its folder", NULL},                 \
+     "weights, or a checkpoint by its name; of a run also below its folder", NULL},                \
         {"data", 'd', "PATH", "other data of the same kind, instead of the job's evaluation data", \
          NULL},                                                                                    \
         {"set", 0, "KEY=VALUE", "override a key of the job; may be given again", NULL},            \

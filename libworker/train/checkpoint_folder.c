@@ -172,12 +172,88 @@ static int add_below(const char *folder, struct checkpoint_entries *list, struct
     return rc;
 }
 
+/* ---- by name ---- */
+
+struct epoch_step {
+    char prefix[MS_NAME_MAX + 1];
+    int64_t epoch, step;
+};
+
+/* "<prefix>-<epoch>_<step>", as MindSpore calls its own. 0 for any other name. */
+static int epoch_step_of(const char *name, struct epoch_step *ret)
+{
+    char epoch[19];
+    char step[19];
+    char tail[8];
+    const char *dash = strrchr(name, '-');
+    const size_t length = dash != NULL ? (size_t)(dash - name) : 0;
+    if (length == 0 || length > MS_NAME_MAX) {
+        return 0;
+    }
+    const int n = sscanf(dash, "-%18[0-9]_%18[0-9]%7s", epoch, step, tail);
+    if (n != 2 && !(n == 3 && strcmp(tail, ".ckpt") == 0)) {
+        return 0;
+    }
+    snprintf(ret->prefix, sizeof(ret->prefix), "%.*s", (int)length, name);
+    ret->epoch = strtoll(epoch, NULL, 10);
+    ret->step = strtoll(step, NULL, 10);
+    return 1;
+}
+
+static int is_of(const char *path, const struct epoch_step *wanted)
+{
+    struct checkpoint_manifest m;
+    if (checkpoint_read(path, CHECKPOINT_NAMED, &m, NULL) < 0) {
+        return 0;
+    }
+    const int is = m.epoch == wanted->epoch && m.step_in_epoch == wanted->step;
+    checkpoint_manifest_fini(&m);
+    return is;
+}
+
+int checkpoint_find_named(const char *path, char ret[CHECKPOINT_PATH_MAX])
+{
+    char folder[MS_PATH_MAX + 1];
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    struct checkpoint_entries entries;
+    struct epoch_step wanted;
+    const int n = snprintf(ret, CHECKPOINT_PATH_MAX, "%s%s", path, manifest_end);
+    if (n > 0 && n < CHECKPOINT_PATH_MAX && step_of(ret + (name - path), NULL) > 0 &&
+        access(ret, F_OK) == 0) {
+        return 1;
+    }
+    if (!epoch_step_of(name, &wanted) || checkpoint_list(ms_folder_of(path, folder, sizeof(folder)),
+                                                         wanted.prefix, &entries, NULL) < 0) {
+        return 0;
+    }
+    size_t i = 0;
+    while (i < entries.n && !is_of(entries.entries[i].path, &wanted)) {
+        i++;
+    }
+    const int is_found = i < entries.n;
+    if (is_found) {
+        memcpy(ret, entries.entries[i].path, CHECKPOINT_PATH_MAX);
+    }
+    checkpoint_entries_fini(&entries);
+    return is_found;
+}
+
+/* ---- a place ---- */
+
 int checkpoint_search(const char *path, struct checkpoint_entries *ret, struct ms_err *err)
 {
     struct checkpoint_entries list = {NULL, 0};
+    char named[CHECKPOINT_PATH_MAX];
     struct stat st;
     if (stat(path, &st) != 0) {
-        return fail_look(path, err);
+        const int why = errno;
+        const int is_named = why == ENOENT && checkpoint_find_named(path, named);
+        errno = why;
+        if (!is_named) {
+            return fail_look(path, err);
+        }
+        return checkpoint_search(named, ret, err);
     }
     if (!S_ISDIR(st.st_mode)) {
         char folder[MS_PATH_MAX + 1];

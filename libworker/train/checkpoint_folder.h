@@ -27,8 +27,12 @@ void checkpoint_entries_fini(struct checkpoint_entries *entries);
  * MS_E_REFUSED: we may not look into it. */
 int checkpoint_list(const char *folder, const char *prefix, struct checkpoint_entries *ret,
                     struct ms_err *err);
-/* For who names a place: one manifest, a folder, or one whose folders have them (a run directory).
- * MS_E_NOT_FOUND: there is no such place. MS_E_REFUSED: as above. */
+/* For who names one by its files' name without an end ("lenet-1875"), or as MindSpore would call it
+ * ("lenet-2_938", epoch and step in it; also with .ckpt): the manifest's path into ret. 0: none is
+ * called so. */
+int checkpoint_find_named(const char *path, char ret[CHECKPOINT_PATH_MAX]);
+/* For who names a place: one manifest, also as above, a folder, or one whose folders have them (a
+ * run directory). MS_E_NOT_FOUND: there is no such place. MS_E_REFUSED: as above. */
 int checkpoint_search(const char *path, struct checkpoint_entries *ret, struct ms_err *err);
 
 /* The lock of who writes those of a prefix: this, and the prefix (checkpoint_claim.h). */

@@ -127,6 +127,34 @@ START_TEST(a_checkpoint_is_a_file_of_initial_weights)
 }
 END_TEST
 
+/* kinds[0] makes 20 steps, of which 10 are an epoch's: of each, with which a name ends. */
+START_TEST(a_checkpoint_is_found_by_the_names_that_people_have)
+{
+    static const struct {
+        const char *name;
+        uint64_t step; /* 0: none is called so */
+    } names[] = {
+        {"x-6", 6},      {"x-1_6", 6},         {"x-2_2", 12}, {"x-2_2.ckpt", 12}, {"x-2_3", 0},
+        {"y-2_2", 0},    {"x-2_2.json", 0},    {"x-2_", 0},   {"x_2-2", 0},       {"-2_2", 0},
+        {"x-9.json", 9}, {"x-2_2.ckpt.gz", 0}, {"x-7", 0},    {"ckpt", 0},
+    };
+    struct job job;
+    make_job(&job, &kinds[0], "{directory: ckpt, prefix: x, every_steps: 3, keep_max: 100}");
+    const struct train_result saving = checkpoint_case_run(&job, dir);
+    ck_assert_uint_eq(saving.steps, 20);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        char path[256];
+        struct checkpoint_entries entries = {NULL, 0};
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i].name);
+        const int rc = checkpoint_search(path, &entries, NULL);
+        const uint64_t step = entries.n == 1 ? entries.entries[0].step : 0;
+        ck_assert_msg(step == names[i].step && (rc == MS_OK) == (step > 0), "%s: %d, step %d",
+                      names[i].name, rc, (int)step);
+        checkpoint_entries_fini(&entries);
+    }
+}
+END_TEST
+
 /* ---- which stay ---- */
 
 START_TEST(the_oldest_go_and_what_is_not_of_this_job_stays)
@@ -964,6 +992,7 @@ int main(void)
                         (int)MS_ARRAY_SIZE(evaluations));
     tcase_add_test(tc, a_place_that_this_host_lacks_is_anothers_to_read);
     tcase_add_loop_test(tc, a_folder_that_this_rank_may_not_look_into_is_anothers_to_read, 0, 2);
+    tcase_add_test(tc, a_checkpoint_is_found_by_the_names_that_people_have);
     tcase_add_loop_test(tc, a_search_that_lacks_descriptors_says_what_lacks_where, 0, 2);
     tcase_add_test(tc, rank_0_that_may_not_look_into_its_folder_says_so_before_the_first_step);
     tcase_add_test(tc, what_keeps_rank_0_from_making_its_folder_is_said);
