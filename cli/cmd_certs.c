@@ -5,7 +5,7 @@
 #include "cli/certs.h"
 #include "config.h"
 #include "proto/authority.h"
-#include "proto/settings.h"
+#include "proto/nearest.h"
 
 #include <errno.h>
 #include <fcntl.h>

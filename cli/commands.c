@@ -5,7 +5,7 @@
 #include "cli/self.h"
 
 #include "config.h"
-#include "proto/settings.h"
+#include "proto/nearest.h"
 #include "proto/text.h"
 
 #include <stdlib.h>

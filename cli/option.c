@@ -2,7 +2,7 @@
  */
 #include "cli/option.h"
 
-#include "proto/settings.h"
+#include "proto/nearest.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "proto/ms_env.h"
 
 #include "proto/log.h"
-#include "proto/settings.h"
+#include "proto/nearest.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -54,8 +54,4 @@ void ms_settings_print(const struct ms_settings *settings, FILE *out);
 /* For --help. */
 void ms_settings_usage(const struct ms_setting *table, FILE *out);
 
-/* The nearest of n candidates to word (edit distance, at most a third of the longer one), or NULL.
- * Used by everything that refuses an unknown name. */
-const char *ms_nearest(const char *word, const char *const *candidates, size_t n);
-
 #endif

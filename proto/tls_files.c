@@ -1,8 +1,8 @@
 /* tls_files.c - where the certificates lie: the seed's TLS JSON (MS_TLS_CONFIG), or a folder */
 #include "proto/tls_files.h"
 
+#include "proto/nearest.h"
 #include "proto/regular.h"
-#include "proto/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "libworker/data/csv_columns.h"
 
 #include "libworker/data/sum.h"
-#include "proto/settings.h"
+#include "proto/nearest.h"
 #include "proto/text.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "libworker/data/json_text.h"
 #include "libworker/network/network.h"
 #include "libworker/onnx/onnx.h"
-#include "proto/settings.h"
+#include "proto/nearest.h"
 #include "proto/text.h"
 
 #include <assert.h>

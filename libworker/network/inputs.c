@@ -2,7 +2,7 @@
 #include "libworker/network/layer.h"
 
 #include "proto/grow.h"
-#include "proto/settings.h"
+#include "proto/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * names, lists */
 #include "libworker/network/layer.h"
 
-#include "proto/settings.h"
+#include "proto/nearest.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* table_read.c - from a map to a C struct: binds nodes to rows, then reads row by row */
 #include "libworker/schema/field.h"
 
-#include "proto/settings.h"
+#include "proto/nearest.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "libworker/schema/field.h"
 
 #include "proto/limits.h"
-#include "proto/settings.h"
+#include "proto/nearest.h"
 #include "proto/text.h"
 
 #include <assert.h>

@@ -279,23 +279,6 @@ START_TEST(help_names_flag_range_default_and_variable)
 }
 END_TEST
 
-START_TEST(the_nearest_word_is_found_within_a_third_of_its_length)
-{
-    static const char *const words[] = {"batch_size", "epochs", "workers", NULL, "loss"};
-    size_t n = MS_ARRAY_SIZE(words);
-    ck_assert_str_eq(ms_nearest("batchsize", words, n), "batch_size");
-    ck_assert_str_eq(ms_nearest("batch-size", words, n), "batch_size");
-    ck_assert_str_eq(ms_nearest("epcohs", words, n), "epochs");
-    ck_assert_str_eq(ms_nearest("Workers", words, n), "workers");
-    ck_assert_str_eq(ms_nearest("los", words, n), "loss");
-    ck_assert_str_eq(ms_nearest("lss", words, n), "loss");
-    ck_assert_ptr_null(ms_nearest("bos", words, n)); /* two of four letters: another word */
-    ck_assert_ptr_null(ms_nearest("banana", words, n));
-    ck_assert_ptr_null(ms_nearest("", words, n));
-    ck_assert_ptr_null(ms_nearest("x", words, 0));
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("settings");
@@ -310,7 +293,6 @@ int main(void)
     tcase_add_test(tc, an_empty_variable_counts_as_unset);
     tcase_add_test(tc, every_value_is_printed_with_its_source);
     tcase_add_test(tc, help_names_flag_range_default_and_variable);
-    tcase_add_test(tc, the_nearest_word_is_found_within_a_third_of_its_length);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
