@@ -85,13 +85,19 @@ static int is_in_turn(const struct train *train)
            progress->epoch % train->cfg.job->evaluate_every_epochs == 0;
 }
 
-void train_judge(struct train *train)
+void train_keep_best(struct train *train)
 {
     const struct job *job = train->cfg.job;
     if (job->has_best && train->cfg.rank == 0 && train->cfg.run_dir != NULL &&
         train->cfg.run_dir[0] != '\0') {
         best_keep(train, value_of(train, job->best.metric));
     }
+}
+
+void train_judge(struct train *train)
+{
+    const struct job *job = train->cfg.job;
+    train_keep_best(train);
     if (job->has_early_stop && is_in_turn(train)) {
         watch_count(&train->watch, job_judge_wants_more(&job->early_stop),
                     job->early_stop_min_delta, train->progress.step,

@@ -20,8 +20,11 @@ void watch_count(struct watch *watch, int wants_more, double min_delta, uint64_t
                  double value);
 
 struct train;
-/* After an evaluation, by all ranks. Rank 0 keeps its weights where they are the best so far; what
- * cannot be written is said (on_note). */
+/* After an evaluation: rank 0 keeps its weights where they are the best so far. Once more is as
+ * good as once: so does who takes rank 0 over from one that may have died before. What cannot be
+ * written is said (on_note). */
+void train_keep_best(struct train *train);
+/* After an evaluation, by all ranks: the above, and it is counted. */
 void train_judge(struct train *train);
 /* Where the last evaluation was the last that the job's patience allows, and is not due again: its
  * step is the training's last. By all ranks once each stands where they agreed to: what it goes by

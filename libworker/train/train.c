@@ -306,8 +306,11 @@ void train_tell_missed(struct train *train)
         put_step(train, 0, 0);
     }
     const int has_line = train->metrics != NULL && metrics_last_step(train->metrics) == step;
-    if (has_line && progress->has_eval && train->scores == NULL) { /* else it is made again */
-        put_eval(train);
+    if (progress->has_eval && train->scores == NULL) { /* else it is made again */
+        if (has_line) {
+            put_eval(train);
+        }
+        train_keep_best(train);
     }
 }
 

@@ -140,8 +140,9 @@ int train_run_step(struct train *train, uint64_t step, struct train_step_numbers
 void train_log_loss(struct train *train, uint64_t step, float loss);
 /* train.c: the batch in hand was committed with that mean loss; notes it. */
 void train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s);
-/* train.c: the last step's lines in metrics.jsonl, where they are those that come next: who
- * committed it did not live to write them. How long it took went with it. */
+/* train.c: the last step's lines in metrics.jsonl, where they are those that come next, and its
+ * weights, where its evaluation was the best: who committed it did not live to write them. How long
+ * it took went with it. */
 void train_tell_missed(struct train *train);
 /* For who watches: cfg.on_note, where there is one. */
 void train_note(const struct train *train, const char *text);

@@ -1,6 +1,7 @@
 /* test_agree.c - ranks of which some were killed come to one step, as if nothing had been */
 #include "tests/unit/newcomers.h"
 
+#include "libworker/train/best_files.h"
 #include "proto/rng.h"
 
 /* ---- what is the same whatever happens ---- */
@@ -10,6 +11,7 @@ struct course { /* of a training that nothing befell */
     char losses[STEPS][32];
     char lines[WORLD_MAX][STEPS][64]; /* of the ranks' logs, with their own losses */
     char evaluations[2][1024];
+    struct saved_best best; /* where it is kept */
 };
 
 static char optimizer[96];
@@ -17,6 +19,7 @@ static const char *network; /* "": one dense layer on numbers */
 static const char *counts;  /* metrics of evaluations; "": none */
 static int64_t saves_every; /* steps; 0: no checkpoints */
 static const char *average; /* decay; "": none */
+static const char *best;    /* of which evaluation the weights are kept; "null": none */
 static int accumulate;      /* batches of a step, which has four samples a rank */
 
 static void make_job(int world)
@@ -27,10 +30,13 @@ static void make_job(int world)
     char evaluate[160];
     char batch[32];
     char batches[48];
+    char kept[32];
     const int has_images = network[0] != '\0';
-    const char *const sets[] = {workers, batch,    batches, optimizer,
-                                samples, evaluate, net,     "loss=softmax_cross_entropy"};
+    const char *const sets[] = {workers,   batch,   batches,
+                                optimizer, samples, evaluate,
+                                kept,      net,     "loss=softmax_cross_entropy"};
     snprintf(workers, sizeof(workers), "workers=%d", world);
+    snprintf(kept, sizeof(kept), "best=%s", best);
     snprintf(batch, sizeof(batch), "batch_size=%d", 4 / accumulate);
     if (average[0] == '\0') {
         snprintf(batches, sizeof(batches), "accumulate=%d", accumulate);
@@ -121,7 +127,7 @@ static void read_log(int rank, char lines[STEPS][64])
     snprintf(name, sizeof(name), "worker_%d.log", rank);
     FILE *file = open_file(name);
     while (fgets(line, sizeof(line), file) != NULL) {
-        if (strstr(line, "loss is") != NULL) {
+        if (strstr(line, ", loss is ") != NULL) {
             snprintf(want, sizeof(want), "epoch: %d step: %d, loss is ", step / 10 + 1,
                      step % 10 + 1);
             ck_assert_msg(strncmp(line, want, strlen(want)) == 0, "rank %d says %s where %s is due",
@@ -158,6 +164,7 @@ static void clean(void)
 {
     char name[32];
     remove_file("metrics.jsonl");
+    remove_file(TRAIN_BEST_FILE);
     for (int i = 0; i < WORLD_MAX; i++) {
         snprintf(name, sizeof(name), "worker_%d.log", i);
         remove_file(name);
@@ -175,6 +182,20 @@ static void print_case(int world)
 }
 
 static struct course *course_of(int world);
+
+static int keeps_best(void)
+{
+    return strcmp(best, "null") != 0;
+}
+
+static void read_best(struct saved_best *ret)
+{
+    char path[128];
+    struct best_file file;
+    snprintf(path, sizeof(path), "%s/%s", all->dir, TRAIN_BEST_FILE);
+    ck_assert_msg(best_file_read(path, &file), "%s is missing", path);
+    *ret = file.best;
+}
 
 /* The case in hand: all ranks end well, with the weights and the lines of undisturbed ones. */
 static unsigned long long train_through(int world)
@@ -195,6 +216,12 @@ static unsigned long long train_through(int world)
     for (int i = 0; course != NULL && i < STEPS; i++) {
         ck_assert_str_eq(losses[i], course->losses[i]);
     }
+    if (course != NULL && keeps_best()) {
+        struct saved_best kept;
+        read_best(&kept);
+        ck_assert_uint_eq(kept.step, course->best.step);
+        ck_assert(kept.value == course->best.value);
+    }
     for (int i = 0; i < all->n_kills; i++) {
         ck_assert_msg(atomic_load(&all->is_done[i]), "trouble %d did not come", i);
     }
@@ -208,13 +235,17 @@ static struct course *course_of(int world)
     static char of[WORLD_MAX + 1][128];
     char name[sizeof(of[0])];
     struct course *course = &courses[world];
-    snprintf(name, sizeof(name), "%s %s %s %d %s", network, optimizer, counts, accumulate, average);
+    snprintf(name, sizeof(name), "%s %s %s %d %s %s", network, optimizer, counts, accumulate,
+             average, best);
     if (strcmp(of[world], name) != 0) {
         const int n = all->n_kills;
         all->n_kills = 0;
         (void)train_through(world);
         memcpy(course->weights, all->ends[0].weights, sizeof(course->weights));
         read_metrics(course->losses, course->evaluations);
+        if (keeps_best()) {
+            read_best(&course->best);
+        }
         for (int i = 0; i < world; i++) {
             read_log(i, course->lines[i]);
         }
@@ -251,6 +282,7 @@ static void setup(void)
              "optimizer={kind: momentum, learning_rate: 0.01, momentum: 0.9}");
     network = counts = "";
     saves_every = 0;
+    best = "null";
     accumulate = 1;
     average = "";
 }
@@ -381,6 +413,21 @@ START_TEST(what_an_evaluation_counts_is_told_whoever_dies)
         ck_assert_msg(strstr(told, i == 0 ? ",\"mae\":" : ",\"confusion\":[[") != NULL, "%s", told);
         const struct kill sums = {0, ITS_SUMS_ARE_LOST, 10};
         (void)kill_and_train(2, 1, &sums);
+    }
+}
+END_TEST
+
+/* Also where rank 0 told of the evaluation, or could not any more, and died before its file. */
+START_TEST(best_weights_are_kept_whoever_dies)
+{
+    static const uint64_t steps[] = {10, STEPS}; /* the loss rises */
+    for (size_t i = 0; i < MS_ARRAY_SIZE(steps); i++) {
+        best = i == 0 ? "{}" : "{mode: max}";
+        for (int who = 0; who < 2; who++) {
+            (void)kill_one(2, who, IN_EVALUATION, steps[i]);
+            (void)kill_one(2, who, AFTER_EVALUATION, steps[i]);
+        }
+        ck_assert_uint_eq(course_of(2)->best.step, steps[i]);
     }
 }
 END_TEST
@@ -831,6 +878,7 @@ int main(void)
     tcase_add_test(tc, newcomer_comes_where_ranks_are_of_several_hosts);
     tcase_add_test(tc, newcomer_takes_part_in_the_evaluation_that_is_due);
     tcase_add_test(tc, what_an_evaluation_counts_is_told_whoever_dies);
+    tcase_add_test(tc, best_weights_are_kept_whoever_dies);
     tcase_add_test(tc, rank_that_dies_before_it_joined_or_after_its_end_is_replaced);
     tcase_add_test(tc, several_newcomers_come_at_once);
     tcase_add_test(tc, source_or_newcomer_that_dies_in_the_middle_takes_nothing_with_it);

@@ -15,7 +15,7 @@
 /* The job above, with overrides "key=value". */
 static inline void train_case_job(struct job *ret, const char *const *sets, size_t n)
 {
-    struct job_override overrides[8] = {{NULL}};
+    struct job_override overrides[12] = {{NULL}};
     ck_assert_uint_le(n, MS_ARRAY_SIZE(overrides));
     for (size_t i = 0; i < n; i++) {
         overrides[i].key_value = sets[i];
