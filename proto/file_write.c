@@ -272,38 +272,32 @@ static int is_one_file(const char *a, const char *b)
     return lstat(a, &x) == 0 && lstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Locked, so that nobody takes the name between the two for what a writer left that was killed. */
-static int link_locked(const char *from, const char *path, struct ms_err *err)
-{
-    char step[STEP_PATH_MAX];
-    if (draw_step(path, step) != 0 || link(from, step) != 0) {
-        const int has_none = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS ||
-                             errno == EMLINK || errno == EXDEV;
-        return ms_fail_errno(err, has_none ? MS_E_UNSUPPORTED : MS_E_IO, "cannot write %s", path);
-    }
-    if (rename(step, path) != 0) {
-        const int why = errno;
-        (void)unlink(step);
-        errno = why;
-        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
-    }
-    return ms_folder_sync(path, err);
-}
-
 int ms_file_link(const char *from, const char *path, struct ms_err *err)
 {
+    if (link(from, path) == 0) {
+        return MS_OK;
+    }
+    const int has_none = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS ||
+                         errno == EMLINK || errno == EXDEV;
+    return ms_fail_errno(err,
+                         has_none          ? MS_E_UNSUPPORTED
+                         : errno == ENOENT ? MS_E_NOT_FOUND
+                                           : MS_E_IO,
+                         "cannot link %s to %s", path, from);
+}
+
+int ms_file_move(const char *from, const char *path, struct ms_err *err)
+{
     int rc = check_replaced(path, err);
-    if (rc < 0 || is_one_file(from, path)) { /* of two names of one file a rename leaves both */
+    if (rc < 0) {
         return rc;
     }
-    const int fd = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot open %s", from);
+    const int is_there = is_one_file(from, path); /* of two names of one a rename leaves both */
+    if (is_there ? unlink(from) != 0 : rename(from, path) != 0) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot write %s",
+                             path);
     }
-    (void)flock(fd, LOCK_EX | LOCK_NB);
-    rc = link_locked(from, path, err);
-    close(fd);
-    return rc;
+    return ms_folder_sync(path, err);
 }
 
 int ms_folder_sync(const char *path, struct ms_err *err)

@@ -44,10 +44,12 @@ void ms_file_drop(struct ms_file_new *file);
 /* Takes away what writers that were killed left in the folder that path lies in. */
 void ms_file_clear(const char *path);
 
-/* Makes path another name of the file `from` in its folder, in the place of what was there, and
- * syncs the folder: at no moment there is none. MS_E_UNSUPPORTED: the file system has no such
- * names, or none more for it. */
+/* Makes path, which there is not yet, another name of the file `from`. MS_E_UNSUPPORTED: the file
+ * system has no such names, or none more for it. MS_E_NOT_FOUND: nor is there `from`. */
 int ms_file_link(const char *from, const char *path, struct ms_err *err);
+/* Puts a file that is whole, `from`, in the place of path in its folder, and syncs the folder: at
+ * no moment there is none. MS_E_NOT_FOUND: `from` is not there any more. MS_E_INVALID as above. */
+int ms_file_move(const char *from, const char *path, struct ms_err *err);
 
 /* Opens a file to append to, and makes it where there is none: access is O_WRONLY or O_RDWR, mode
  * that of open(2), less the umask. MS_E_IO, or MS_E_INVALID where it is neither a file nor a

@@ -49,14 +49,15 @@ size_t best_take(struct best_list *list, size_t keep, int wants_more, uint64_t s
     return place;
 }
 
-static int has(const struct best_list *list, uint64_t step, double value)
+/* n: it is none of them. */
+static size_t place_of(const struct best_list *list, uint64_t step, double value)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        if (list->ones[i].step == step && list->ones[i].value == value) {
-            return 1;
-        }
+    size_t place = 0;
+    while (place < list->n &&
+           (list->ones[place].step != step || list->ones[place].value != value)) {
+        place++;
     }
-    return 0;
+    return place;
 }
 
 /* ---- the files ---- */
@@ -85,16 +86,129 @@ static size_t keeps(const struct train *train)
     return (size_t)train->cfg.job->best_keep;
 }
 
+/* ---- what lies there ---- */
+
+static int find_best(const struct train *train, struct best_file *ret)
+{
+    char path[PATH_ROOM];
+    put_path(train, TRAIN_BEST_FILE, path);
+    return best_file_read(path, ret) && strcmp(ret->training, training_of(train)) == 0 &&
+           strcmp(ret->best.metric, job_judge_metric(&train->cfg.job->best)) == 0;
+}
+
+/* Their files say how good they are. Of a job without a tag only this process knows which are its.
+ */
+static void look(const struct train *train, struct best_list *ret)
+{
+    const char *metric = job_judge_metric(&train->cfg.job->best);
+    const int wants_more = job_judge_wants_more(&train->cfg.job->best);
+    struct best_list list = {.is_found = 1, .seen = train->kept.seen};
+    struct best_file best;
+    struct saved_best *files = NULL;
+    size_t n = 0;
+    if (training_of(train)[0] == '\0') {
+        *ret = train->kept;
+        return;
+    }
+    if (best_files_look(train->cfg.run_dir, training_of(train), metric, &files, &n) == 0) {
+        for (size_t i = 0; i < n; i++) {
+            best_take(&list, MS_BEST_MAX + 1, wants_more, files[i].step, files[i].value);
+        }
+        free(files);
+    }
+    if (find_best(train, &best)) {
+        best_take(&list, MS_BEST_MAX + 1, wants_more, best.best.step, best.best.value);
+    }
+    *ret = list;
+}
+
+/* With what was measured here just now, whatever lies there of the same step; NULL: nothing was. */
+static void look_with(const struct train *train, const struct best_one *mine, struct best_list *ret)
+{
+    look(train, ret);
+    if (mine != NULL) {
+        best_take(ret, keeps(train), job_judge_wants_more(&train->cfg.job->best), mine->step,
+                  mine->value);
+    }
+}
+
+/* ---- a file takes its place ---- */
+
+enum { PUT_TRIES = 8 }; /* each time another process, that woke up, writes just then */
+
+struct put {
+    const char *step; /* its name for the moment */
+    const char *path; /* that it is to have */
+    struct best_one one;
+    size_t places;               /* ... if it is one of so many */
+    const struct best_one *mine; /* as look_with */
+};
+
+/* ret is what lies there then, with it where it has a place among that; MS_E_ABORTED: it has none.
+ * MS_E_NOT_FOUND: another process took it away, and does the same. */
+static int put(const struct train *train, const struct put *put, struct best_list *ret,
+               struct ms_err *err)
+{
+    char step[PATH_ROOM];
+    put_path(train, put->step, step);
+    best_files_clear(train->cfg.run_dir, put->step);
+    look_with(train, put->mine, ret);
+    const size_t place = place_of(ret, put->one.step, put->one.value);
+    int rc = place < put->places
+                 ? ms_file_move(step, put->path, err)
+                 : ms_fail(err, MS_E_ABORTED, "better ones than of step %" PRIu64 " are kept",
+                           put->one.step);
+    if (rc < 0) {
+        (void)unlink(step);
+    }
+    return rc;
+}
+
+/* Another name of the file `from`; which by now may be one of another step. */
+static int put_link(const struct train *train, const char *from, struct put *what,
+                    struct ms_err *err)
+{
+    struct best_list list;
+    char name[BEST_NAME_MAX];
+    char step[PATH_ROOM];
+    struct best_file file;
+    int rc = best_files_draw(name, err);
+    if (rc < 0) {
+        return rc;
+    }
+    put_path(train, name, step);
+    what->step = name;
+    rc = ms_file_link(from, step, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!best_file_read(step, &file) || file.best.step != what->one.step) {
+        (void)unlink(step);
+        return ms_fail(err, MS_E_NOT_FOUND, "%s is another one now", from);
+    }
+    return put(train, what, &list, err);
+}
+
 /* The best one has a name without a step. Of several it is one more of the same file, which no byte
  * is written for; where the file system has no such names, a file of its own. Between the two names
  * a kill leaves that of the one before, which who comes next finds. */
-static int lead_to_best(const struct train *train, struct ms_err *err)
+static int lead_to_best(const struct train *train, const struct best_one *mine, struct ms_err *err)
 {
     char own[PATH_ROOM];
     char best[PATH_ROOM];
-    put_path_of(train, train->kept.ones[0].step, own);
+    struct best_list list;
+    int rc = MS_E_ABORTED;
     put_path(train, TRAIN_BEST_FILE, best);
-    return ms_file_link(own, best, err);
+    for (int i = 0; (rc == MS_E_ABORTED || rc == MS_E_NOT_FOUND) && i < PUT_TRIES; i++) {
+        look_with(train, mine, &list);
+        if (list.n == 0) {
+            return MS_OK;
+        }
+        struct put what = {.path = best, .one = list.ones[0], .places = 1, .mine = mine};
+        put_path_of(train, what.one.step, own);
+        rc = put_link(train, own, &what, err);
+    }
+    return rc;
 }
 
 static int save(const struct train *train, const struct model_copy *copy, const char *path,
@@ -108,125 +222,146 @@ static int save(const struct train *train, const struct model_copy *copy, const 
     return model_copy_save_with(copy, path, more, 3, err);
 }
 
-static int save_several(const struct train *train, const struct model_copy *copy, size_t place,
-                        struct ms_err *err)
+static int save_as(struct train *train, const struct model_copy *copy, const struct best_one *mine,
+                   const char *path, size_t places, struct ms_err *err)
+{
+    char name[BEST_NAME_MAX];
+    char step[PATH_ROOM];
+    int rc = MS_E_NOT_FOUND;
+    for (int i = 0; rc == MS_E_NOT_FOUND && i < PUT_TRIES; i++) {
+        rc = best_files_draw(name, err);
+        if (rc == MS_OK) {
+            const struct put what = {name, path, *mine, places, mine};
+            put_path(train, name, step);
+            rc = save(train, copy, step, mine->value, err);
+            rc = rc < 0 ? rc : put(train, &what, &train->kept, err);
+        }
+    }
+    return rc;
+}
+
+static int save_several(struct train *train, const struct model_copy *copy,
+                        const struct best_one *mine, struct ms_err *err)
 {
     char path[PATH_ROOM];
-    const struct best_one *one = &train->kept.ones[place];
-    put_path_of(train, one->step, path);
-    int rc = save(train, copy, path, one->value, err);
+    put_path_of(train, mine->step, path);
+    int rc = save_as(train, copy, mine, path, keeps(train), err);
     if (rc < 0) {
         return rc;
     }
-    rc = lead_to_best(train, err);
-    if (rc == MS_E_UNSUPPORTED && place > 0) {
+    rc = lead_to_best(train, mine, err);
+    if (rc == MS_E_UNSUPPORTED && place_of(&train->kept, mine->step, mine->value) > 0) {
         return MS_OK; /* it has a file of its own, which stays the best */
     }
-    if (rc < 0 && rc != MS_E_UNSUPPORTED) {
+    if (rc < 0 && rc != MS_E_UNSUPPORTED && rc != MS_E_ABORTED) {
         (void)unlink(path);
     }
     return rc;
 }
 
-/* kept has it at that place already. */
-static int save_at(const struct train *train, size_t place, struct ms_err *err)
+static int save_mine(struct train *train, const struct best_one *mine, struct ms_err *err)
 {
     char path[PATH_ROOM];
     struct model_copy *copy = NULL;
-    const struct best_one *one = &train->kept.ones[place];
-    int rc = model_copy_make(train->replica, one->step, &copy, err);
+    int rc = model_copy_make(train->replica, mine->step, &copy, err);
     if (rc < 0) {
         return rc;
     }
-    rc = keeps(train) > 1 ? save_several(train, copy, place, err) : MS_E_UNSUPPORTED;
+    rc = keeps(train) > 1 ? save_several(train, copy, mine, err) : MS_E_UNSUPPORTED;
     if (rc == MS_E_UNSUPPORTED) {
         put_path(train, TRAIN_BEST_FILE, path);
-        rc = save(train, copy, path, one->value, err);
+        rc = save_as(train, copy, mine, path, 1, err);
     }
     model_copy_destroy(copy);
     return rc;
+}
+
+/* Not the one that another process has written there since: it is looked at where nobody else does
+ * anything to it. */
+static void remove_one(const struct train *train, const struct best_one *one)
+{
+    char name[BEST_NAME_MAX];
+    char path[PATH_ROOM];
+    char step[PATH_ROOM];
+    struct best_file file;
+    if (best_files_draw(name, NULL) < 0) {
+        return;
+    }
+    put_path_of(train, one->step, path);
+    put_path(train, name, step);
+    if (rename(path, step) != 0) {
+        return;
+    }
+    if (best_file_read(step, &file) && file.best.value != one->value) {
+        (void)ms_file_link(step, path, NULL);
+    }
+    (void)unlink(step);
 }
 
 /* What has no place any more. True: some went. */
 static int remove_rest(struct train *train)
 {
     struct best_list *kept = &train->kept;
-    char path[PATH_ROOM];
     const size_t before = kept->n;
     while (kept->n > keeps(train)) {
-        put_path_of(train, kept->ones[--kept->n].step, path);
-        (void)unlink(path);
+        remove_one(train, &kept->ones[--kept->n]);
     }
     return kept->n < before;
 }
 
 /* It was among them with another value, of another evaluation, and is not any more. */
-static void remove_one(const struct train *train, uint64_t step)
+static void remove_former(const struct train *train, const struct best_list *before,
+                          const struct best_one *mine)
 {
-    char path[PATH_ROOM];
-    put_path_of(train, step, path);
-    (void)unlink(path);
-    (void)lead_to_best(train, NULL);
+    for (size_t i = 0; i < before->n; i++) {
+        if (before->ones[i].step == mine->step) {
+            remove_one(train, &before->ones[i]);
+        }
+    }
+    (void)lead_to_best(train, mine, NULL);
 }
 
 /* ---- what lay there ---- */
 
-static int find_best(const struct train *train, struct best_file *ret)
-{
-    char path[PATH_ROOM];
-    put_path(train, TRAIN_BEST_FILE, path);
-    return best_file_read(path, ret) && strcmp(ret->training, training_of(train)) == 0 &&
-           strcmp(ret->best.metric, job_judge_metric(&train->cfg.job->best)) == 0;
-}
-
 /* A job that kept one file may be resumed as one that keeps several: then it is the first. */
-static void name_best_by_step(const struct train *train, uint64_t step)
+static void name_best_by_step(const struct train *train, const struct best_file *best)
 {
     char own[PATH_ROOM];
-    char best[PATH_ROOM];
-    put_path_of(train, step, own);
-    put_path(train, TRAIN_BEST_FILE, best);
+    char path[PATH_ROOM];
+    struct put what = {
+        .path = own, .one = {best->best.step, best->best.value}, .places = keeps(train)};
+    put_path_of(train, best->best.step, own);
+    put_path(train, TRAIN_BEST_FILE, path);
     if (keeps(train) > 1 && access(own, F_OK) != 0) {
-        (void)ms_file_link(best, own, NULL);
+        (void)put_link(train, path, &what, NULL);
     }
 }
 
-/* Processes before this one may have kept some: their files say how good they are. */
+/* Processes before this one may have kept some. */
 static void find_kept(struct train *train)
 {
-    const struct job_judge *judge = &train->cfg.job->best;
-    const int wants_more = job_judge_wants_more(judge);
     struct best_list *kept = &train->kept;
     struct best_file best;
-    struct saved_best *files = NULL;
-    size_t n = 0;
     if (kept->is_found || training_of(train)[0] == '\0') {
         return;
     }
-    kept->is_found = 1;
+    best_files_clear(train->cfg.run_dir, NULL); /* of one that slept, or was killed */
+    look(train, kept);
     const int has_best = find_best(train, &best);
-    if (best_files_look(train->cfg.run_dir, training_of(train), job_judge_metric(judge), &files,
-                        &n) == 0) {
-        for (size_t i = 0; i < n; i++) {
-            best_take(kept, MS_BEST_MAX + 1, wants_more, files[i].step, files[i].value);
-        }
-        free(files);
-    }
     if (has_best) {
-        best_take(kept, MS_BEST_MAX + 1, wants_more, best.best.step, best.best.value);
-        name_best_by_step(train, best.best.step);
+        name_best_by_step(train, &best);
     }
     if (kept->n > 0 && keeps(train) > 1 && (!has_best || kept->ones[0].step != best.best.step)) {
-        (void)lead_to_best(train, NULL);
+        (void)lead_to_best(train, NULL, NULL);
     }
 }
 
 /* ---- after an evaluation ---- */
 
-static void say_kept(struct train *train, size_t place)
+static void say_kept(struct train *train, const struct best_one *one)
 {
     char name[BEST_NAME_MAX];
-    const struct best_one *one = &train->kept.ones[place];
+    const size_t place = place_of(&train->kept, one->step, one->value);
     const char *metric = job_judge_metric(&train->cfg.job->best);
     if (place == 0) {
         rank_log_say(&train->log,
@@ -242,50 +377,54 @@ static void say_kept(struct train *train, size_t place)
 
 /* It has its place in the list already, which was as before. Where the disk is full the worst one,
  * which goes anyway, goes first: the best one never does. */
-static void save_one(struct train *train, const struct best_list *before, size_t place)
+static void save_one(struct train *train, const struct best_list *before,
+                     const struct best_one *mine)
 {
-    const uint64_t step = train->progress.step;
+    const int is_best = place_of(&train->kept, mine->step, mine->value) == 0;
     char text[MS_TEXT_MAX];
     struct ms_err err = {0, ""};
     int went = 0;
-    int rc = save_at(train, place, &err);
-    if (rc < 0 && keeps(train) > 1 && remove_rest(train)) {
+    int rc = save_mine(train, mine, &err);
+    if (rc < 0 && rc != MS_E_ABORTED && keeps(train) > 1 && remove_rest(train)) {
         went = 1;
-        rc = save_at(train, place, &err);
+        rc = save_mine(train, mine, &err);
     }
     if (rc == 0) {
         (void)remove_rest(train);
-        say_kept(train, place);
+        say_kept(train, mine);
         return;
     }
+    if (rc == MS_E_ABORTED) {
+        return; /* another process keeps better ones: kept has them now */
+    }
     if (went) {
-        forget(&train->kept, step);
+        forget(&train->kept, mine->step);
     } else {
         train->kept = *before; /* the files are those still */
-        train->kept.seen = step;
+        train->kept.seen = mine->step;
     }
     snprintf(text, sizeof(text), "the weights of step %" PRIu64 ", %s so far, are not kept: %.250s",
-             step, place == 0 ? "the best" : "among the best", ms_err_text(&err));
+             mine->step, is_best ? "the best" : "among the best", ms_err_text(&err));
     train_note(train, text);
 }
 
 void best_keep(struct train *train, double value)
 {
     const struct job *job = train->cfg.job;
-    const uint64_t step = train->progress.step;
+    const struct best_one mine = {train->progress.step, value};
     struct best_list *kept = &train->kept;
     find_kept(train);
-    if (kept->seen == step || !isfinite(value) || has(kept, step, value)) {
-        kept->seen = step;
+    if (kept->seen == mine.step || !isfinite(value) || place_of(kept, mine.step, value) < kept->n) {
+        kept->seen = mine.step;
         return;
     }
     const struct best_list before = *kept;
     const size_t place =
-        best_take(kept, keeps(train), job_judge_wants_more(&job->best), step, value);
-    kept->seen = step;
+        best_take(kept, keeps(train), job_judge_wants_more(&job->best), mine.step, value);
+    kept->seen = mine.step;
     if (place < keeps(train)) {
-        save_one(train, &before, place);
+        save_one(train, &before, &mine);
     } else if (kept->n < before.n) {
-        remove_one(train, step);
+        remove_former(train, &before, &mine);
     }
 }

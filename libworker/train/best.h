@@ -5,7 +5,14 @@
  *                -> best.safetensors leads to the best one -> what has no place any more goes
  *
  * What is kept, and how good it is, stands in the files alone: a kill at any moment leaves those
- * that were there, and at most one more; who is rank 0 after it looks at them. */
+ * that were there, and at most one more; who is rank 0 after it looks at them.
+ *
+ * A process that slept at any moment of this may wake up when another one has been rank 0 since, or
+ * the job is over. Nobody can wait for it, so there is no lock. Each file has a name for the moment
+ * first; whoever has named one so takes away those of all others, then looks at what lies there,
+ * and only then renames its own, where it still has its place. Of two at once either the one sees
+ * what the other has put there, or the rename finds nothing to rename, and is tried anew from the
+ * beginning: the same holds for who slept. */
 #ifndef TRAIN_BEST_H
 #define TRAIN_BEST_H
 

@@ -2,6 +2,7 @@
 #include "libworker/train/best_files.h"
 
 #include "libworker/data/safetensors.h"
+#include "proto/file_write.h"
 #include "proto/grow.h"
 #include "proto/text.h"
 
@@ -11,11 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char head[] = "best-";
 static const char end[] = ".safetensors";
+static const char step_head[] = MS_STEP_PREFIX "best-";
 
 const char *best_file_name(uint64_t step, char buf[BEST_NAME_MAX])
 {
@@ -33,6 +37,35 @@ uint64_t best_file_step(const char *name)
     const uint64_t step = strtoull(name + sizeof(head) - 1, NULL, 10);
     return strcmp(best_file_name(step, own), name) == 0 ? step : 0;
 }
+
+/* ---- the names for a moment ---- */
+
+int best_files_draw(char ret[BEST_NAME_MAX], struct ms_err *err)
+{
+    uint64_t lot = 0;
+    if (getrandom(&lot, sizeof(lot), 0) != (ssize_t)sizeof(lot)) {
+        return ms_fail_errno(err, MS_E_IO, "cannot draw a name for a file");
+    }
+    snprintf(ret, BEST_NAME_MAX, "%s%016" PRIx64, step_head, lot);
+    return MS_OK;
+}
+
+void best_files_clear(const char *folder, const char *own)
+{
+    DIR *dir = opendir(folder);
+    if (dir == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (strncmp(entry->d_name, step_head, sizeof(step_head) - 1) == 0 &&
+            (own == NULL || strcmp(entry->d_name, own) != 0)) {
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    closedir(dir);
+}
+
+/* ---- what they say ---- */
 
 static int copy_word(const char *text, char *ret, size_t size)
 {

@@ -9,6 +9,7 @@
 #define TRAIN_BEST_FILES_H
 
 #include "libworker/train/saved_list.h"
+#include "proto/err.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,12 @@ struct best_file {
 const char *best_file_name(uint64_t step, char buf[BEST_NAME_MAX]);
 /* Of which step a file with such a name is; 0: it has none. */
 uint64_t best_file_step(const char *name);
+
+/* A name for the moment of a file that is to become one of these, drawn by lot: best.h. MS_E_IO:
+ * the host gives no random bytes. */
+int best_files_draw(char ret[BEST_NAME_MAX], struct ms_err *err);
+/* Takes away all with such names, but own (NULL: none is). */
+void best_files_clear(const char *folder, const char *own);
 
 /* What the file says of itself. False: there is none, or it is none of these. */
 int best_file_read(const char *path, struct best_file *ret);

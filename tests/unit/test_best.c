@@ -1,13 +1,17 @@
 /* test_best.c - the weights of the best evaluations: which are kept, in which files, and what a
- * process finds of one before it */
+ * process finds of one before it, or puts there when it wakes up behind one after it
+ *
+ * The linker hands the test what gives names to files, and takes them (--wrap). */
 #include "libworker/train/best.h"
 #include "libworker/train/best_files.h"
 #include "proto/rng.h"
 #include "tests/unit/train_case.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define TAG "0123456789abcdef0123456789abcdef"
@@ -93,6 +97,58 @@ START_TEST(names_are_read_as_they_are_written)
 }
 END_TEST
 
+/* ---- calls ---- */
+
+static int calls_until_sleep; /* 0: there is none */
+static int steals;            /* names for the moment that go before they are renamed */
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __real_link(const char *from, const char *to);
+int __wrap_link(const char *from, const char *to);
+int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __real_unlink(const char *name);
+int __wrap_unlink(const char *name);
+
+static void come_to_call(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    const char *last = slash != NULL ? slash + 1 : name;
+    if ((strncmp(last, "best", 4) == 0 || strncmp(last, ".msched-new-", 12) == 0) &&
+        calls_until_sleep > 0 && --calls_until_sleep == 0) {
+        raise(SIGSTOP);
+    }
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    come_to_call(to);
+    if (steals > 0 && strstr(to, "/best") != NULL) {
+        steals--;
+        __real_unlink(from);
+    }
+    return __real_rename(from, to);
+}
+
+int __wrap_link(const char *from, const char *to)
+{
+    come_to_call(to);
+    return __real_link(from, to);
+}
+
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+    come_to_call(to);
+    return __real_linkat(from_fd, from, to_fd, to, flags);
+}
+
+int __wrap_unlink(const char *name)
+{
+    come_to_call(name);
+    return __real_unlink(name);
+}
+
 /* ---- files ---- */
 
 static char notes[4096];
@@ -103,13 +159,14 @@ static void on_note(void *arg, const char *text)
     snprintf(notes + strlen(notes), sizeof(notes) - strlen(notes), "%s\n", text);
 }
 
-/* Eight epochs of ten steps, an evaluation each. */
-static void train_as(const char *tag, const char *best)
+/* Epochs of ten steps, an evaluation each. */
+static void train_for(int epochs, const char *tag, const char *best)
 {
-    const char *const sets[] = {"epochs=8", "evaluate={dataset: {kind: nonlinear, samples: 64}}",
-                                best};
+    char length[32];
+    const char *const sets[] = {length, "evaluate={dataset: {kind: nonlinear, samples: 64}}", best};
     struct train_info info;
     struct train_result result;
+    snprintf(length, sizeof(length), "epochs=%d", epochs);
     train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
     struct train_config cfg = train_case_config(&job, dir);
     cfg.job_tag = tag;
@@ -118,8 +175,13 @@ static void train_as(const char *tag, const char *best)
     struct train *train = train_create(&cfg);
     ck_ms_ok(train_prepare(train, &info, err));
     ck_ms_ok(train_run(train, &result, err));
-    ck_assert_uint_eq(result.steps, 80);
+    ck_assert_uint_eq(result.steps, 10 * (uint64_t)epochs);
     train_destroy(train);
+}
+
+static void train_as(const char *tag, const char *best)
+{
+    train_for(8, tag, best);
 }
 
 /* Step of the evaluation whose loss is number n, from 1, of the least. */
@@ -278,6 +340,69 @@ START_TEST(what_cannot_be_written_is_said)
 }
 END_TEST
 
+/* ---- processes of one time ---- */
+
+/* In one of its own, for threads of a training do not go over into a copy. call: that it falls
+ * asleep before; 0: none. */
+static pid_t start_training(int epochs, const char *best, int call)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        calls_until_sleep = call;
+        train_for(epochs, TAG, best);
+        _exit(notes[0] != '\0');
+    }
+    return pid;
+}
+
+static int wait_until_it_sleeps_or_ends(pid_t pid)
+{
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+    ck_assert(WIFSTOPPED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    return WIFSTOPPED(status);
+}
+
+/* One sleeps before each of its calls in turn; another one trains all the way; it wakes up. */
+static void sleep_before_each_call(const char *best, int keeps)
+{
+    int has_slept = 1;
+    int call = 0;
+    while (has_slept) {
+        test_dir_remove(dir);
+        dir = test_dir_make();
+        pid_t sleeper = start_training(4, best, ++call);
+        has_slept = wait_until_it_sleeps_or_ends(sleeper);
+        if (has_slept) {
+            ck_assert(!wait_until_it_sleeps_or_ends(start_training(8, best, 0)));
+            ck_assert_int_eq(kill(sleeper, SIGCONT), 0);
+            ck_assert(!wait_until_it_sleeps_or_ends(sleeper));
+            fprintf(stderr, "%s, call %d\n", best, call);
+            ck_keeps(keeps);
+        }
+    }
+    ck_assert_int_gt(call, 4);
+}
+
+START_TEST(who_slept_puts_nothing_over_better_ones)
+{
+    sleep_before_each_call("best={}", 0);
+    sleep_before_each_call("best={keep: 2}", 2);
+    sleep_before_each_call("best={keep: 3}", 3);
+}
+END_TEST
+
+START_TEST(file_that_another_process_takes_away_is_written_again)
+{
+    steals = 5;
+    train_as(TAG, "best={keep: 3}");
+    ck_assert_int_eq(steals, 0);
+    ck_keeps(3);
+    ck_assert_str_eq(notes, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("best");
@@ -293,6 +418,8 @@ int main(void)
     tcase_add_test(tc, more_or_fewer_are_kept_from_then_on);
     tcase_add_test(tc, those_of_another_training_stay_and_count_for_nothing);
     tcase_add_test(tc, what_cannot_be_written_is_said);
+    tcase_add_test(tc, who_slept_puts_nothing_over_better_ones);
+    tcase_add_test(tc, file_that_another_process_takes_away_is_written_again);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

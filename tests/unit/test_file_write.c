@@ -252,19 +252,25 @@ START_TEST(another_name_takes_the_place_of_a_file)
     struct stat a;
     struct stat b;
     char old[192];
+    char step[192];
     put("file", "first");
     put("other", "second");
     snprintf(old, sizeof(old), "%s", in("other"));
+    snprintf(step, sizeof(step), "%s", in("step"));
 
     for (int i = 0; i < 2; i++) { /* the second time it is that file already */
-        ck_ms_ok(ms_file_link(old, path, err));
+        ck_ms_ok(ms_file_link(old, step, err));
+        ck_ms_ok(ms_file_move(step, path, err));
         ck_assert_int_eq(stat(path, &a), 0);
         ck_assert_int_eq(stat(old, &b), 0);
         ck_assert_uint_eq(a.st_ino, b.st_ino);
         ck_assert_uint_eq(a.st_nlink, 2);
+        ck_assert_int_ne(access(step, F_OK), 0);
     }
     holds("file", "second");
-    ck_ms_fails(ms_file_link(in("none"), path, err), MS_E_IO, "none");
+    ck_ms_fails(ms_file_link(in("none"), step, err), MS_E_NOT_FOUND, "none");
+    ck_ms_fails(ms_file_link(old, path, err), MS_E_IO, "File exists");
+    ck_ms_fails(ms_file_move(step, path, err), MS_E_NOT_FOUND, path);
     holds("file", "second");
 }
 END_TEST
