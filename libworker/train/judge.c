@@ -54,7 +54,7 @@ void train_end_early(struct train *train)
 {
     const struct job *job = train->cfg.job;
     const uint64_t step = train->progress.step;
-    if (job->has_early_stop && !train->evaluates && train->watch.seen == step &&
+    if (job->has_early_stop && train->watch.seen == step &&
         train->watch.bad >= job->early_stop_patience && step < train->known.steps_total) {
         train->known.steps_total = train->progress.steps_total = step;
         train->is_early = 1;

@@ -26,9 +26,9 @@ struct train;
 void train_keep_best(struct train *train);
 /* After an evaluation, by all ranks: the above, and it is counted. */
 void train_judge(struct train *train);
-/* Where the last evaluation was the last that the job's patience allows, and is not due again: its
- * step is the training's last. By all ranks once each stands where they agreed to: what it goes by
- * is part of that. */
+/* Where the last evaluation was the last that the job's patience allows, also while it is made
+ * again for somebody: its step is the training's last. By all ranks once each stands where they
+ * agreed to: what it goes by is part of that. */
 void train_end_early(struct train *train);
 /* Why it ended early, for people; "": it did not. */
 void train_say_early(const struct train *train, char *buf, unsigned long size);

@@ -20,6 +20,7 @@ static const char *counts;  /* metrics of evaluations; "": none */
 static int64_t saves_every; /* steps; 0: no checkpoints */
 static const char *average; /* decay; "": none */
 static const char *best;    /* of which evaluation the weights are kept; "null": none */
+static int is_early;        /* all steps are two of three epochs */
 static int accumulate;      /* batches of a step, which has four samples a rank */
 
 static void make_job(int world)
@@ -32,9 +33,17 @@ static void make_job(int world)
     char batches[48];
     char kept[32];
     const int has_images = network[0] != '\0';
-    const char *const sets[] = {workers,   batch,   batches,
-                                optimizer, samples, evaluate,
-                                kept,      net,     "loss=softmax_cross_entropy"};
+    const char *const sets[] = {is_early ? "epochs=3" : "epochs=2",
+                                is_early ? "early_stop={patience: 1}" : "early_stop=null",
+                                workers,
+                                batch,
+                                batches,
+                                optimizer,
+                                samples,
+                                evaluate,
+                                kept,
+                                net,
+                                "loss=softmax_cross_entropy"};
     snprintf(workers, sizeof(workers), "workers=%d", world);
     snprintf(kept, sizeof(kept), "best=%s", best);
     snprintf(batch, sizeof(batch), "batch_size=%d", 4 / accumulate);
@@ -235,8 +244,8 @@ static struct course *course_of(int world)
     static char of[WORLD_MAX + 1][128];
     char name[sizeof(of[0])];
     struct course *course = &courses[world];
-    snprintf(name, sizeof(name), "%s %s %s %d %s %s", network, optimizer, counts, accumulate,
-             average, best);
+    snprintf(name, sizeof(name), "%s %s %s %d %s %s %d", network, optimizer, counts, accumulate,
+             average, best, is_early);
     if (strcmp(of[world], name) != 0) {
         const int n = all->n_kills;
         all->n_kills = 0;
@@ -283,6 +292,7 @@ static void setup(void)
     network = counts = "";
     saves_every = 0;
     best = "null";
+    is_early = 0;
     accumulate = 1;
     average = "";
 }
@@ -428,6 +438,20 @@ START_TEST(best_weights_are_kept_whoever_dies)
             (void)kill_one(2, who, AFTER_EVALUATION, steps[i]);
         }
         ck_assert_uint_eq(course_of(2)->best.step, steps[i]);
+    }
+}
+END_TEST
+
+/* ... and who has its place makes the evaluation again: the last step is that of the others all the
+ * same, which tells the scheduler that all were made. */
+START_TEST(end_that_is_early_is_one_for_who_comes_behind_it)
+{
+    is_early = 1;
+    for (int i = 0; i < 2; i++) {
+        counts = i == 0 ? "" : "mae";
+        (void)kill_one(2, 0, WHEN_IT_IS_DONE, 0);
+        ck_assert_uint_eq(all->last[0].steps_total, STEPS);
+        ck_assert_uint_eq(all->last[1].steps_total, STEPS);
     }
 }
 END_TEST
@@ -879,6 +903,7 @@ int main(void)
     tcase_add_test(tc, newcomer_takes_part_in_the_evaluation_that_is_due);
     tcase_add_test(tc, what_an_evaluation_counts_is_told_whoever_dies);
     tcase_add_test(tc, best_weights_are_kept_whoever_dies);
+    tcase_add_test(tc, end_that_is_early_is_one_for_who_comes_behind_it);
     tcase_add_test(tc, rank_that_dies_before_it_joined_or_after_its_end_is_replaced);
     tcase_add_test(tc, several_newcomers_come_at_once);
     tcase_add_test(tc, source_or_newcomer_that_dies_in_the_middle_takes_nothing_with_it);
