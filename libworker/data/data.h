@@ -451,6 +451,9 @@ void loader_get_info(const struct loader *loader, struct loader_info *ret);
 int loader_next(struct loader *loader, struct batch *ret, struct ms_err *err);
 void loader_release(struct loader *loader);
 void loader_abort(struct loader *loader); /* any thread */
+/* While it is held a loader_next that would wait gives MS_E_ABORTED; reading goes on. Any thread.
+ */
+void loader_hold(struct loader *loader, int is_held);
 /* data_interrupt of its source: loader_next gives what was read, then MS_E_ABORTED. A source that
  * cannot be interrupted gives all. Any thread. */
 void loader_interrupt(struct loader *loader);

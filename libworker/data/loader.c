@@ -378,7 +378,8 @@ int loader_next(struct loader *loader, struct batch *ret, struct ms_err *err)
     int rc = 0;
     pthread_mutex_lock(&loader->lock);
     assert(loader->n_taken == loader->n_released); /* the last batch was released */
-    while (!loader->is_aborted && !loader->is_done && loader->n_filled == loader->n_taken) {
+    while (!loader->is_aborted && !loader->is_held && !loader->is_done &&
+           loader->n_filled == loader->n_taken) {
         pthread_cond_wait(&loader->filled, &loader->lock);
     }
     if (loader->is_aborted) {
@@ -387,6 +388,8 @@ int loader_next(struct loader *loader, struct batch *ret, struct ms_err *err)
         *ret = loader->slots[loader->n_taken % loader->n_slots].batch;
         loader->n_taken++;
         rc = 1;
+    } else if (!loader->is_done) {
+        rc = ms_fail(err, MS_E_ABORTED, "the loader is held");
     } else if (loader->error.code < 0) {
         rc = ms_fail(err, loader->error.code, "%s", loader->error.text);
     }
@@ -400,6 +403,14 @@ void loader_release(struct loader *loader)
     assert(loader->n_taken == loader->n_released + 1);
     loader->n_released++;
     pthread_cond_signal(&loader->freed);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+void loader_hold(struct loader *loader, int is_held)
+{
+    pthread_mutex_lock(&loader->lock);
+    loader->is_held = is_held;
+    pthread_cond_broadcast(&loader->filled);
     pthread_mutex_unlock(&loader->lock);
 }
 

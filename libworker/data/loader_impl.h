@@ -51,7 +51,7 @@ struct loader {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t filled, freed;
     int64_t n_filled, n_taken, n_released; /* batches so far; slot = number % n_slots */
-    int is_done, is_aborted;
+    int is_done, is_aborted, is_held;
     struct ms_err error; /* code 0: none */
 };
 

@@ -356,7 +356,7 @@ static int follow(struct train *train, const struct place *places, int source, s
     const int rank = train->data_rank;
     const struct place common = common_place(train, places, source);
     const enum state_part part = part_of(places, rank, source);
-    const int takes_all = /* else the commit alone, of the batch that it has in hand */
+    int takes_all = /* else the commit alone, of the batch that it has in hand */
         part == STATE_FILL || (part == STATE_SWAP && places[rank].is_copy);
     int is_wanted = 0;
     for (int i = 0; i < world; i++) {
@@ -370,6 +370,7 @@ static int follow(struct train *train, const struct place *places, int source, s
         !takes_all) { /* it fails while the old state is there, or not at all */
         rc = train_take_batch(train, err);
         rc = rc < 0 ? rc : 0;
+        takes_all = !train->has_batch; /* it is to stop, and does not wait for one */
     }
     rc = rc == 0 && is_wanted ? move(train, source, &common, part, err) : rc;
     if (rc == 0 && takes_all) {

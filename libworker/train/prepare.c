@@ -79,8 +79,8 @@ static int measure_loader(struct train *train, struct ms_err *err)
     return rc < 0 ? rc : check_classes(train, err);
 }
 
-/* Puts it into one of the places that train_stop_at_step and train_abort reach into, who may have
- * been there before. The old one. */
+/* Puts it into one of the places that train_stop_at_step, train_hold and train_abort reach into,
+ * who may have been there before. The old one. */
 static struct loader *set_loader(struct train *train, struct loader **place, struct loader *loader)
 {
     pthread_mutex_lock(&train->lock);
@@ -90,6 +90,9 @@ static struct loader *set_loader(struct train *train, struct loader **place, str
         loader_abort(loader);
     } else if (loader != NULL && atomic_load(&train->stop_asked)) {
         loader_interrupt(loader);
+    }
+    if (loader != NULL && train->held) {
+        loader_hold(loader, 1);
     }
     pthread_mutex_unlock(&train->lock);
     return old;

@@ -1,8 +1,21 @@
 /* rejoin.c - a rank that lost a peer goes on with the ranks of another generation */
 #include "libworker/train/train_impl.h"
+#include "proto/macros.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Under train->lock. Who waits for a record that takes its time comes back at once, and later goes
+ * on waiting for the same. */
+static void hold_loaders(struct train *train, int is_held)
+{
+    struct loader *const all[] = {train->loader, train->eval_loader};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(all); i++) {
+        if (all[i] != NULL) {
+            loader_hold(all[i], is_held);
+        }
+    }
+}
 
 void train_hold(struct train *train, const char *text)
 {
@@ -14,6 +27,7 @@ void train_hold(struct train *train, const char *text)
         if (train->cfg.listener != NULL) {
             comm_listener_abort(train->cfg.listener);
         }
+        hold_loaders(train, 1);
         if (train->mesh != NULL) {
             mesh_abort(train->mesh, text);
         }
@@ -35,6 +49,7 @@ void train_unhold(struct train *train)
     if (!train->aborted) {
         train->held = 0;
         atomic_store(&train->cancelled, 0);
+        hold_loaders(train, 0);
         if (train->cfg.listener != NULL) {
             comm_listener_resume(train->cfg.listener);
         }

@@ -92,7 +92,7 @@ struct train {
 
     atomic_int stop_asked; /* end after this step */
     atomic_int cancelled;  /* give this step up */
-    /* guards loaders and mesh against train_stop_at_step and train_abort; all below */
+    /* guards loaders and mesh against train_stop_at_step, train_hold, train_abort; all below */
     pthread_mutex_t lock;
     int aborted, held;
     char abort_text[MS_TEXT_MAX + 1];

@@ -3,8 +3,11 @@
  * Each rank is a process; the linker hands us what fails at a chosen place. */
 #include "bench/ranks.h"
 #include "libworker/train/train_impl.h"
+#include "tests/unit/program_case.h"
 #include "tests/unit/train_case.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 enum { WORLD_MAX = 3, STEPS = 20, GENERATIONS_MAX = 6 };
@@ -17,6 +20,8 @@ enum trouble {
     LINK_BREAKS_AT_COMMIT, /* the others make the commit that this rank misses */
     SOURCE_DIES,           /* ... and what it pulls breaks off once */
     STOPPED_AT_COMMIT,     /* ... as they were asked to stop with it */
+    STOPPED_BEHIND,        /* ... and this rank is asked to stop before it has it */
+    HELD_FOR_A_RECORD,     /* while it waits for one, which comes once it goes on */
     FALLS_BEHIND,          /* it is where no rank can be */
 };
 
@@ -25,6 +30,8 @@ static struct shared {
     char dir[64];
     struct job job;
     int force_remote;
+    char program[256]; /* whose records they are; "": of no program */
+    int accumulate;
     /* the case */
     enum trouble trouble;
     int who;
@@ -40,6 +47,7 @@ static struct shared {
 
 static struct {
     int rank, broken, broadcasts, digested;
+    _Atomic uint64_t step;
     struct train *train;
 } self;
 
@@ -69,7 +77,7 @@ int __wrap_reducer_wait(struct reducer *reducer, const void **ret_results, struc
 {
     int rc = __real_reducer_wait(reducer, ret_results, err);
     int breaks = is_here(LINK_BREAKS_AT_COMMIT) || is_here(SOURCE_DIES) || is_here(FALLS_BEHIND) ||
-                 is_here(STOPPED_AT_COMMIT);
+                 is_here(STOPPED_AT_COMMIT) || is_here(STOPPED_BEHIND);
     if (rc == 0 && breaks && self.train->progress.step + 1 == all->when) {
         self.broken = 1;
         return ms_fail(err, MS_E_CLOSED, "the link broke");
@@ -81,6 +89,35 @@ static void hold(void)
 {
     self.broken = 1;
     train_hold(self.train, "held");
+}
+
+static void put_file(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", all->dir, name);
+    FILE *file = fopen(path, "w");
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+static int has_file(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", all->dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* As a control thread does, once nothing but that record is waited for; before that it would be
+ * held, too. */
+static void *hold_for_a_record(void *arg)
+{
+    while (!has_file("asked") || atomic_load(&self.step) + 1 < all->when) {
+        usleep(1000);
+    }
+    usleep(200000);
+    hold();
+    return arg;
 }
 
 void __wrap_reducer_post(struct reducer *reducer, int bucket)
@@ -119,6 +156,7 @@ int __wrap_mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct 
 static void on_progress(void *arg, const struct train_progress *progress)
 {
     (void)arg;
+    atomic_store(&self.step, progress->step);
     int is_step = progress->phase == TRAIN_TRAINING && progress->step == all->when;
     if (all->trouble == STOPPED_AT_COMMIT && self.rank == 0 && progress->step + 1 == all->when) {
         train_stop_at_step(self.train);
@@ -151,6 +189,12 @@ static int go_on(struct ms_err *err)
         }
         struct train_peers peers = peers_of(generation);
         train_unhold(self.train);
+        if (all->trouble == HELD_FOR_A_RECORD && self.rank == all->who) {
+            put_file("goes on");
+        }
+        if (all->trouble == STOPPED_BEHIND && self.rank == all->who) {
+            train_stop_at_step(self.train);
+        }
         self.digested = 0;
         rc = train_rejoin(self.train, &peers, &again, err);
         all->pulled[self.rank] += rc == 0 && self.train->progress.step > before;
@@ -159,8 +203,18 @@ static int go_on(struct ms_err *err)
     return rc;
 }
 
+/* Who is asked to stop behind a commit may have a batch still, and makes that step. */
+static int ends_in_time(uint64_t steps)
+{
+    return all->trouble == STOPPED_BEHIND
+               ? steps == all->when || steps == all->when + 1
+               : steps == (all->trouble == STOPPED_AT_COMMIT ? all->when : STEPS);
+}
+
 static int train_rank(int rank, void *arg)
 {
+    pthread_t holder;
+    const int is_held = all->trouble == HELD_FOR_A_RECORD && rank == all->who;
     struct train_config cfg = train_case_config(&all->job, rank == 0 ? all->dir : "");
     struct train_peers first;
     struct train_info info;
@@ -179,6 +233,9 @@ static int train_rank(int rank, void *arg)
     memcpy(cfg.token, first.token, sizeof(cfg.token));
     self.train = train_create(&cfg);
     int rc = train_prepare(self.train, &info, &err);
+    if (is_held) {
+        pthread_create(&holder, NULL, hold_for_a_record, NULL);
+    }
     rc = rc == 0 ? train_run(self.train, &result, &err) : rc;
     while (
         ((rc == MS_E_CLOSED || rc == MS_E_ABORTED) && all->generations[rank] < GENERATIONS_MAX) ||
@@ -189,7 +246,10 @@ static int train_rank(int rank, void *arg)
     snprintf(all->refusal[rank], sizeof(all->refusal[rank]), "%s", err.text);
     if (rc == 0) {
         memcpy(all->weights[rank], result.weights_sha256, sizeof(all->weights[rank]));
-        rc = result.steps == (all->trouble == STOPPED_AT_COMMIT ? all->when : STEPS) ? 0 : 1;
+        rc = ends_in_time(result.steps) ? 0 : 1;
+    }
+    if (is_held) {
+        pthread_join(holder, NULL);
     }
     train_destroy(self.train);
     return rc < 0 ? 2 : rc;
@@ -198,6 +258,20 @@ static int train_rank(int rank, void *arg)
 /* ---- the cases ---- */
 
 static char undisturbed[WORLD_MAX + 1][MS_SHA256_HEX];
+
+/* 12 records, of which the ranks read one a batch. */
+static void make_program_job(int world)
+{
+    char text[1024];
+    snprintf(
+        text, sizeof(text),
+        "network: linear\nworkers: %d\nbatch_size: 1\naccumulate: %d\nepochs: 10\n"
+        "steps: %d\nloss: softmax_cross_entropy\noptimizer: {kind: sgd, learning_rate: 0.001}\n"
+        "dataset: {kind: program, path: %s, timeout: 1000, shuffle: false, shape: [2, 1, 1], "
+        "classes: 10}\n",
+        world, all->accumulate, STEPS, all->program);
+    ck_ms_ok(job_parse(text, strlen(text), "the case", "/", NULL, 0, 0, &all->job, err));
+}
 
 static void open_case(int world, int force_remote)
 {
@@ -220,7 +294,11 @@ static void open_case(int world, int force_remote)
     memset(all->generations, 0, sizeof(all->generations));
     memset(all->pulled, 0, sizeof(all->pulled));
     memset(all->waited_undigested, 0, sizeof(all->waited_undigested));
-    train_case_job(&all->job, with, MS_ARRAY_SIZE(with));
+    if (all->program[0] != '\0') {
+        make_program_job(world);
+    } else {
+        train_case_job(&all->job, with, MS_ARRAY_SIZE(with));
+    }
     all->force_remote = force_remote;
     ck_ms_ok(ranks_open(&all->ranks, world, err));
 }
@@ -332,6 +410,45 @@ START_TEST(rank_that_missed_the_last_commit_of_all_stops_with_the_others)
 }
 END_TEST
 
+/* Two ranks, of which rank 1 has row 7. */
+static void use_program(const char *text, int accumulate)
+{
+    all->accumulate = accumulate;
+    program_case_write(all->dir, "make.sh", text, all->program, sizeof(all->program));
+}
+
+START_TEST(rank_that_waits_for_a_record_is_held_at_once)
+{
+    use_program(SH "header; while read row epoch seed; do\n"
+                   "if [ $row = 7 ] && [ -e slow ]; then\n"
+                   ": >asked; while [ ! -e 'goes on' ]; do sleep 0.01; done; fi\n"
+                   "record $row $epoch; done\n",
+                1);
+    train_through(2, 0, NONE, 0, 0);
+    put_file("slow");
+    train_through(2, 0, HELD_FOR_A_RECORD, 1, 4); /* of rows 1, 3, 5, 7 */
+    ck_assert_int_gt(all->generations[1], 1);
+}
+END_TEST
+
+/* The batch of the commit that it pulls is none that it has: nobody reads one for it any more. */
+START_TEST(rank_that_missed_the_last_commit_and_is_to_stop_takes_it_without_its_batch)
+{
+    for (int accumulate = 1; accumulate <= 3; accumulate += 2) {
+        use_program(SERVE, accumulate);
+        all->trouble = STOPPED_BEHIND;
+        all->who = 1;
+        all->when = 7;
+        open_case(2, 0);
+        int failed = ranks_run(&all->ranks, train_rank, NULL);
+        ranks_close(&all->ranks);
+        ck_assert_msg(failed == 0, "%s; %s", all->refusal[0], all->refusal[1]);
+        ck_assert_str_eq(all->weights[1], all->weights[0]);
+        ck_assert_int_eq(all->pulled[1], 1);
+    }
+}
+END_TEST
+
 START_TEST(pull_that_breaks_off_leaves_the_old_state_whole)
 {
     train_through(2, 0, NONE, 0, 0);
@@ -388,6 +505,8 @@ int main(void)
     tcase_add_test(tc, ranks_that_go_on_digest_their_state_before_they_wait_for_the_others);
     tcase_add_test(tc, rank_that_missed_the_last_commit_takes_it_from_the_others);
     tcase_add_test(tc, rank_that_missed_the_last_commit_of_all_stops_with_the_others);
+    tcase_add_test(tc, rank_that_waits_for_a_record_is_held_at_once);
+    tcase_add_test(tc, rank_that_missed_the_last_commit_and_is_to_stop_takes_it_without_its_batch);
     tcase_add_test(tc, pull_that_breaks_off_leaves_the_old_state_whole);
     tcase_add_test(tc, rank_that_is_further_behind_is_refused_by_name);
     tcase_add_test(tc, rank_that_never_comes_is_to_blame);
