@@ -3,7 +3,8 @@
     torchrun --nproc-per-node N recovery_torch.py FOLDER     the training itself
 
 torchrun has no replica to take the state from: it ends all workers when one dies and starts them from the last checkpoint, which
-is written each EVERY steps here."""
+is written each EVERY steps here. Where its agent shares its store with the workers, which is its default, PyTorch 2.15's Gloo does not
+come together again after a kill: all wait in init_process_group. So it does not share it here."""
 import importlib.util
 import os
 import shutil
@@ -16,6 +17,8 @@ import time
 
 EVERY = 10      # steps between checkpoints
 STEP_S = 0.02   # about what a step of lenet5 takes beside others
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 def train(folder):
     import torch
@@ -90,7 +93,7 @@ def compare(runs, workers):
     argv = [torchrun, "--standalone", f"--nproc-per-node={max(2, workers)}", f"--max-restarts={runs + 1}", os.path.abspath(__file__),
             folder]
     with open(os.path.join(folder, "log"), "wb") as log:
-        process = subprocess.Popen(argv, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        process = subprocess.Popen(argv, stdout=log, stderr=log, env=ENVIRONMENT)
         try:
             figures = [one_kill(folder) for _ in range(runs)]
         finally:
