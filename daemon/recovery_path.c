@@ -3,6 +3,7 @@
 #include "daemon/recovery_path.h"
 
 #include "proto/denied.h"
+#include "proto/file_write.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
 
@@ -38,20 +39,14 @@ static int judge_there(const char *path, struct ms_err *err)
     return 0;
 }
 
-/* A power cut must not take away the folder of what was acknowledged. */
+/* A power cut must not take away the folder of what was acknowledged. Who may make it in a folder
+ * that he may not read cannot sync that. */
 static int make_one(const char *path)
 {
     if (mkdir(path, 0700) != 0) {
         return errno == EEXIST ? 0 : -1;
     }
-    int fd = ms_folder_open(path);
-    int rc = fd >= 0 ? fsync(fd) : -1;
-    int why = errno;
-    if (fd >= 0) {
-        close(fd);
-    }
-    errno = why;
-    return rc;
+    return ms_folder_sync(path, NULL) == 0 || errno == EACCES ? 0 : -1;
 }
 
 int recovery_path_make(const char *path, struct ms_err *err)

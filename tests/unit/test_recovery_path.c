@@ -77,6 +77,22 @@ START_TEST(a_file_on_the_way_is_named_with_the_variable)
 }
 END_TEST
 
+/* As /var/tmp, and not to be looked into. */
+START_TEST(a_folder_below_one_that_cannot_be_read_is_made)
+{
+    enum { NOBODY = 65534 };
+    const int is_root = getuid() == 0;
+    struct ms_err why = {0, ""};
+    snprintf(path, sizeof(path), "%s/a", dir);
+    ck_assert_int_eq(chmod(dir, is_root ? 01733 : 0300), 0);
+    ck_assert(!is_root || seteuid(NOBODY) == 0);
+    const int rc = recovery_path_make(path, &why);
+    ck_assert(!is_root || seteuid(0) == 0);
+    ck_assert_int_eq(chmod(dir, 0700), 0);
+    ck_assert_msg(rc == 0, "%s", why.text);
+}
+END_TEST
+
 START_TEST(a_folder_of_everybody_is_refused)
 {
     ck_ms_ok(recovery_path_make(path, err));
@@ -96,6 +112,7 @@ int main(void)
     tcase_add_test(tcase, a_slash_too_many_changes_nothing);
     tcase_add_test(tcase, to_judge_it_makes_nothing);
     tcase_add_test(tcase, a_file_on_the_way_is_named_with_the_variable);
+    tcase_add_test(tcase, a_folder_below_one_that_cannot_be_read_is_made);
     tcase_add_test(tcase, a_folder_of_everybody_is_refused);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
