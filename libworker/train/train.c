@@ -703,15 +703,17 @@ static int fail_placeless(struct ms_err *err)
 static int keep_end(struct train *train, int is_asked, struct train_result *result,
                     struct ms_err *err)
 {
+    char early[160];
     train->saves = 1;
     train->run_begun_s = ms_mono_s(); /* it may have waited for long: no time of the training */
     int rc = conclude(train, result, err);
     if (rc < 0 || !has_run_dir(train)) {
         return rc < 0 ? rc : is_asked ? fail_placeless(err) : 0;
     }
+    train_say_early(train, early, sizeof(early));
     snprintf(result->kept, sizeof(result->kept),
-             "the weights of step %" PRIu64 ", the last, are saved: %.300s/%s%s", result->steps,
-             train->cfg.run_dir, TRAIN_WEIGHTS_FILE,
+             "%s%sthe weights of step %" PRIu64 ", the last, are saved: %.300s/%s%s", early,
+             early[0] != '\0' ? "; " : "", result->steps, train->cfg.run_dir, TRAIN_WEIGHTS_FILE,
              train->has_skipped ? "; the evaluation behind it was not made" : "");
     return 0;
 }

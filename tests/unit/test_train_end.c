@@ -176,6 +176,20 @@ START_TEST(what_is_owed_is_tried_again_before_the_process_ends)
 }
 END_TEST
 
+/* The loss of an evaluation falls by less than that. */
+START_TEST(an_early_end_is_said_by_who_saves_it_later)
+{
+    const char *const sets[] = {"epochs=3", "early_stop={patience: 1, min_delta: 1000}",
+                                "evaluate={dataset: {kind: nonlinear, samples: 30}}"};
+    struct train *train = owing(sets, MS_ARRAY_SIZE(sets));
+    ck_assert_int_eq(rmdir(weights), 0);
+    train_save_owed(train);
+    noted_says("it ended early: loss was ");
+    noted_says("; the weights of step 20, the last, are saved: ");
+    train_destroy(train);
+}
+END_TEST
+
 START_TEST(what_is_owed_may_lie_in_a_checkpoint)
 {
     char folder[220];
@@ -338,6 +352,7 @@ int main(void)
     tcase_add_test(tc, rank_0_without_a_run_directory_owes_nothing_where_nobody_asked);
     tcase_add_test(tc, weights_that_are_there_are_saved_once_they_are_durable);
     tcase_add_test(tc, what_is_owed_is_tried_again_before_the_process_ends);
+    tcase_add_test(tc, an_early_end_is_said_by_who_saves_it_later);
     tcase_add_test(tc, what_is_owed_may_lie_in_a_checkpoint);
     tcase_add_test(tc, who_took_the_last_step_owes_it);
     tcase_add_test(tc, who_saved_or_was_not_to_owes_nothing);
