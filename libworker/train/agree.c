@@ -162,18 +162,24 @@ static int refuse_own_data(const struct train *train, const struct place *mine,
     return MS_E_INVALID;
 }
 
-/* It leaves the mesh, which ends with that, and nobody has to be told who is at fault. */
+/* Another rank leaves the mesh, which ends with that, and nobody has to be told who is at fault.
+ * MS_E_ABORTED: whose reason is told. */
+static int await_end(struct train *train, struct ms_err *err)
+{
+    const int rc = mesh_barrier(train->mesh, err);
+    return rc < 0 ? rc : MS_E_PROTOCOL;
+}
+
 static int await_end_of(struct train *train, const struct place *places, int rank, int truth,
                         struct ms_err *err)
 {
     const char *what = find_other_data(&places[rank], &places[truth]);
     const int64_t there = rows_of(&places[rank], what);
     const int64_t right = rows_of(&places[truth], what);
-    int rc = mesh_barrier(train->mesh, err);
-    if (rc == MS_E_ABORTED) { /* whose reason is told */
+    const int rc = await_end(train, err);
+    if (rc == MS_E_ABORTED) {
         return rc;
     }
-    rc = rc < 0 ? rc : MS_E_PROTOCOL;
     return there != right
                ? ms_fail(err, rc,
                          "rank %d cannot take part: %s has %" PRId64 " samples there, and %" PRId64
@@ -399,21 +405,53 @@ static int follow(struct train *train, const struct place *places, int source, s
 
 /* ---- nobody is ---- */
 
-/* The lowest rank with the newest of the ranks' checkpoints, -1: no rank has one. */
-static int find_holder(struct train *train, uint64_t mine, int *ret, struct ms_err *err)
+struct offer {           /* of a rank; no holes in what is sent */
+    uint64_t step;       /* of its newest checkpoint that is not known to be damaged; 0: none */
+    int32_t has_own;     /* it found some of the job's own */
+    int32_t has_refusal; /* ... and in the place that `resume` names what is not for this job */
+};
+
+struct choice {  /* of all ranks, the same on each */
+    int holder;  /* the lowest rank with the newest of their checkpoints; -1: no rank has one */
+    int refuser; /* the lowest rank with a refusal that holds; -1: none */
+};
+
+/* A job that has saved itself has begun: it goes on from that, on whichever host it lies, whatever
+ * the place has now. Where all of its own are damaged, and nothing else is there, it would begin.
+ */
+static struct choice choose(const struct offer *offers, int world)
+{
+    struct choice choice = {-1, -1};
+    int has_own = 0;
+    for (int i = 0; i < world; i++) {
+        const int holder = choice.holder;
+        if (offers[i].step > (holder < 0 ? 0 : offers[holder].step)) {
+            choice.holder = i;
+        }
+        if (choice.refuser < 0 && offers[i].has_refusal) {
+            choice.refuser = i;
+        }
+        has_own |= offers[i].has_own;
+    }
+    if (has_own && choice.holder >= 0) {
+        choice.refuser = -1;
+    }
+    return choice;
+}
+
+static int find_holder(struct train *train, uint64_t step, struct choice *ret, struct ms_err *err)
 {
     const int world = train->data_world;
-    uint64_t *steps = calloc((size_t)world, sizeof(*steps));
-    if (steps == NULL) {
+    const struct offer mine = {step, train->found.has_own, ms_err_code(&train->found.refusal) != 0};
+    struct offer *offers = calloc((size_t)world, sizeof(*offers));
+    if (offers == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the steps of %d ranks", world);
     }
-    int rc = mesh_all_gather(train->mesh, &mine, sizeof(mine), steps, err);
-    int holder = 0;
-    for (int i = 1; i < world; i++) {
-        holder = steps[i] > steps[holder] ? i : holder;
+    int rc = mesh_all_gather(train->mesh, &mine, sizeof(mine), offers, err);
+    if (rc == 0) {
+        *ret = choose(offers, world);
     }
-    *ret = steps[holder] > 0 ? holder : -1;
-    free(steps);
+    free(offers);
     return rc;
 }
 
@@ -540,6 +578,20 @@ static int refuse_to_begin(const struct train *train, struct ms_err *err)
                    train->data_world > 1 ? "; the ranks' logs say what each found" : "");
 }
 
+/* Each that has a refusal says it; the others, who may have found nothing at all, know of it. */
+static int refuse_place(struct train *train, int refuser, struct ms_err *err)
+{
+    const struct ms_err *why = &train->found.refusal;
+    if (ms_err_code(why) != 0) {
+        return ms_fail(err, ms_err_code(why), "%s", ms_err_text(why));
+    }
+    const int rc = await_end(train, err);
+    return rc == MS_E_ABORTED
+               ? rc
+               : ms_fail(err, rc, "rank %d refuses what lies in %.200s; its log says why", refuser,
+                         train->cfg.job->resume);
+}
+
 static int begin_anew(struct train *train, const struct place *places, struct ms_err *err)
 {
     if (train->cfg.job->resume[0] != '\0') {
@@ -549,6 +601,20 @@ static int begin_anew(struct train *train, const struct place *places, struct ms
     return rc < 0 ? rc : begin_at_0(train, err);
 }
 
+static void note_gone_on(struct train *train)
+{
+    const struct ms_err *refusal = &train->found.refusal;
+    char text[MS_TEXT_MAX];
+    snprintf(text, sizeof(text), "goes on from the checkpoint of step %" PRIu64, train->known.step);
+    note_again(train, text);
+    train_note_gaps(train, 0);
+    if (ms_err_code(refusal) != 0) {
+        snprintf(text, sizeof(text), "%.340s; the job goes on, for it has saved itself",
+                 ms_err_text(refusal));
+        train_note(train, text);
+    }
+}
+
 /* All ranks make the same rounds, and in each a rank gives one of its own up: there is an end. */
 static int begin(struct train *train, const struct place *places, struct ms_err *err)
 {
@@ -556,28 +622,25 @@ static int begin(struct train *train, const struct place *places, struct ms_err 
     int rc = train_find_checkpoints(train, err);
     while (rc == 0) {
         const struct train_checkpoint mine = train_checkpoint_at(train, tried);
-        int holder = -1;
+        struct choice choice = {-1, -1};
         int is_taken = 0;
-        rc = find_holder(train, mine.step, &holder, err);
+        rc = find_holder(train, mine.step, &choice, err);
+        rc = rc == 0 && choice.refuser >= 0 ? refuse_place(train, choice.refuser, err) : rc;
         if (rc < 0 && mine.step == 0 && train->cfg.job->resume[0] != '\0' &&
             train->resume_found[0] != '\0') {
             note_found(train); /* a faster rank may have ended the job for it */
         }
-        if (rc < 0 || holder < 0) {
+        if (rc < 0 || choice.holder < 0) {
             return rc < 0 ? rc : begin_anew(train, places, err);
         }
-        rc = take_checkpoint(train, places, &mine, holder, &is_taken, err);
+        rc = take_checkpoint(train, places, &mine, choice.holder, &is_taken, err);
         if (rc == 0 && is_taken) {
-            char from[64];
-            snprintf(from, sizeof(from), "goes on from the checkpoint of step %" PRIu64,
-                     train->known.step);
-            note_again(train, from);
-            train_note_gaps(train, 0);
+            note_gone_on(train);
         }
         if (rc < 0 || is_taken) {
             return rc;
         }
-        tried += holder == train->data_rank;
+        tried += choice.holder == train->data_rank;
     }
     return rc;
 }

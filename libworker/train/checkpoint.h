@@ -20,12 +20,17 @@ struct checkpoint_info {
 struct checkpoint_list {
     struct checkpoint_info *infos;
     size_t n;
+    int has_own; /* some of them are the job's own */
+    /* What lies in the place that `resume` names, with which no job may begin: it is another
+     * training's, ends behind this job, or cannot be looked at. Says in which key. Code 0: nothing.
+     * Where a rank has checkpoints of the job's own it goes on from these, whatever lies there. */
+    struct ms_err refusal;
 };
 
 /* After train_obey. The complete ones, the highest step first, of one step its own before such as
  * `resume` names, each file once; by their manifests alone: cheap.
  * None is no error. What is damaged, or merely lies there and is another training's, is said
- * (on_note). MS_E_INVALID: what `resume` names is another training's; says in which key. */
+ * (on_note). */
 int checkpoint_find(struct train *train, struct checkpoint_list *ret, struct ms_err *err);
 void checkpoint_list_fini(struct checkpoint_list *list);
 /* Of a job with the key `resume`, before its plan is known: the newest one's manifest, with texts.

@@ -381,20 +381,34 @@ static void note_found(struct search *s, int has_some)
     snprintf(s->train->resume_found, sizeof(s->train->resume_found), "%s", found.text);
 }
 
-/* Where the job has begun already, and saved, others may have come further meanwhile. */
-static int refuse_named(const struct search *s, size_t n_own, struct ms_err *err)
+/* Where the job has begun already, and saved, others may have come further meanwhile, or lie there
+ * instead: what another rank's host has of that only the ranks together know. */
+static void refuse_named(struct search *s, size_t n_own)
 {
-    const int is_short = s->too_far.code != 0 && n_own == 0;
+    const int is_short = s->too_far.code != 0;
     const int is_other = s->refusal.code != 0 && s->list.n == n_own;
-    return is_short || is_other ? ms_fail(err, MS_E_INVALID, "resume: %.340s",
-                                          is_short ? s->too_far.text : s->refusal.text)
-                                : 0;
+    if (is_short || is_other) {
+        ms_fail(&s->list.refusal, MS_E_INVALID, "resume: %.340s",
+                is_short ? s->too_far.text : s->refusal.text);
+    }
+}
+
+/* What lacks for a moment says nothing of the place; who may not look is no worse than who lacks
+ * it. */
+static int see_no_place(struct search *s, struct ms_err *err)
+{
+    if (s->named_rc == MS_E_NOMEM || s->named_rc == MS_E_REFUSED) {
+        return see_nothing(s, s->named_rc, &s->named_why, err);
+    }
+    s->list.refusal = s->named_why;
+    return 0;
 }
 
 /* On this host there may be nothing of them: another rank has them then. */
 static int find_named(struct search *s, struct ms_err *err)
 {
     const size_t n_own = s->list.n;
+    s->list.has_own = n_own > 0;
     if (s->train->cfg.job->resume[0] == '\0') {
         return 0;
     }
@@ -404,9 +418,12 @@ static int find_named(struct search *s, struct ms_err *err)
         return 0;
     }
     if (s->named_rc < 0) {
-        return see_nothing(s, rc, &s->named_why, err);
+        return see_no_place(s, err);
     }
-    return rc < 0 ? rc : refuse_named(s, n_own, err);
+    if (rc == 0) {
+        refuse_named(s, n_own);
+    }
+    return rc;
 }
 
 static int by_step(const void *a, const void *b)
@@ -473,7 +490,7 @@ int checkpoint_find(struct train *train, struct checkpoint_list *ret, struct ms_
 
 int checkpoint_find_manifest(struct train *train, struct checkpoint_manifest *ret)
 {
-    struct checkpoint_list list = {NULL, 0};
+    struct checkpoint_list list = {.n = 0};
     int is_found = 0;
     if (train->cfg.job->resume[0] != '\0' && find(train, 1, &list, NULL) == 0 && list.n > 0) {
         const struct checkpoint_info *first = &list.infos[0];

@@ -48,6 +48,7 @@ enum where {
     IT_HAS_A_COPY,     /* no death: after a step, of another one, of which it made no step itself */
     IT_HAS_OTHER_DATA, /* in that life of its; who is refused ends */
     IT_HAS_OTHER_TESTS, /* likewise, of its evaluation */
+    IT_IS_REFUSED,      /* likewise: what lies where the job began is not for it */
     IT_SAVES,           /* no death: a checkpoint of a step that only this rank can read */
     IT_SAVES_DAMAGED,   /* ... and whose load fails */
     IT_CANNOT_READ,     /* no death: a checkpoint of that step, for now */
@@ -101,7 +102,7 @@ static struct shared {
     struct train_info last[WORLD_MAX];             /* of the last join */
     char first_tag[WORLD_MAX][MS_JOB_TAG_LEN + 1]; /* by which they knew their training then */
     struct saved saved[WORLD_MAX][SAVED_MAX];      /* the newest first */
-    char refusals[WORLD_MAX][MS_ERR_TEXT_MAX];     /* of its data */
+    char refusals[WORLD_MAX][MS_ERR_TEXT_MAX];     /* of its data, or of where the job began */
     atomic_int n_notes;
     char notes[4096];            /* of rank 0 about its lines and a stop, one a line */
     atomic_int n_own;            /* failures of a rank's own, which end its job */
@@ -111,6 +112,7 @@ static struct shared {
 static struct {
     int rank, pieces;
     int has_trained;
+    int is_refused; /* as long as it lives */
     struct train *train;
     pthread_mutex_t lock; /* what follows, and the life of train */
     pthread_cond_t changed;
@@ -303,8 +305,12 @@ struct train_checkpoint __wrap_train_checkpoint_at(const struct train *train, si
 
 int __wrap_train_find_checkpoints(struct train *train, struct ms_err *err)
 {
-    (void)train;
     (void)err;
+    train->found.has_own = all->saved[self.rank][0].step > 0;
+    self.is_refused |= is_due(IT_IS_REFUSED, (uint64_t)all->lives[self.rank]);
+    if (self.is_refused) {
+        ms_fail(&train->found.refusal, MS_E_INVALID, "another training lies there");
+    }
     return 0;
 }
 
@@ -524,7 +530,7 @@ static int prepare(struct train_info *info, struct ms_err *err)
         die_if(BEFORE_IT_JOINS, 0);
     }
     rc = rc == 0 ? train_join(self.train, info, err) : rc;
-    if (is_mixed_up && rc == MS_E_INVALID) {
+    if ((is_mixed_up || self.is_refused) && rc == MS_E_INVALID) {
         die_refused(err);
     }
     return rc;

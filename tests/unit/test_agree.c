@@ -828,6 +828,49 @@ START_TEST(ranks_that_begin_have_the_data_of_rank_0_or_of_whose_checkpoint_it_is
 }
 END_TEST
 
+/* Which rank's host has them is nobody's merit: all go on, or none does. */
+START_TEST(what_lies_where_the_job_began_refuses_no_rank_of_one_that_has_saved_itself)
+{
+    for (int who = 0; who < 3; who++) {
+        const struct kill kills[] = {{1, IT_SAVES, 8},
+                                     {0, AFTER_A_STEP, 11},
+                                     {1, AFTER_A_STEP, 11},
+                                     {2, AFTER_A_STEP, 11},
+                                     {who, IT_IS_REFUSED, 2}};
+
+        (void)kill_and_train(3, MS_ARRAY_SIZE(kills), kills);
+
+        for (int i = 0; i < 3; i++) {
+            ck_assert_uint_eq(all->last[i].step, 8);
+            ck_assert_int_eq(all->last[i].state_rank, 1);
+            ck_assert_str_eq(all->refusals[i], "");
+        }
+    }
+}
+END_TEST
+
+/* The others have nothing to say of it, and wait for the next one. */
+START_TEST(what_lies_where_the_job_begins_refuses_it_by_the_rank_that_found_it)
+{
+    static const struct kill first[] = {{2, IT_IS_REFUSED, 1}};
+    static const struct kill again[] = {{1, IT_SAVES_DAMAGED, 8},
+                                        {0, AFTER_A_STEP, 11},
+                                        {1, AFTER_A_STEP, 11},
+                                        {2, AFTER_A_STEP, 11},
+                                        {2, IT_IS_REFUSED, 2}};
+
+    (void)kill_and_train(3, MS_ARRAY_SIZE(first), first);
+    ck_assert_str_eq(all->refusals[2], "another training lies there");
+    ck_assert_int_eq(all->lives[2], 2);
+
+    (void)kill_and_train(3, MS_ARRAY_SIZE(again), again);
+    ck_assert_str_eq(all->refusals[2], "another training lies there");
+    ck_assert_int_eq(all->lives[2], 3);
+    ck_assert_int_eq(all->lives[0] + all->lives[1], 4);
+    ck_assert_int_eq(atomic_load(&all->n_own), 0);
+}
+END_TEST
+
 START_TEST(undisturbed_ranks_say_nothing_to_each_other_but_their_sums)
 {
     atomic_store(&all->n_calls, 0);
@@ -926,6 +969,8 @@ int main(void)
     tcase_add_test(tc, newcomer_that_is_held_before_it_stands_takes_the_state_again);
     tcase_add_test(tc, newcomer_with_other_data_is_refused_and_the_next_one_takes_its_place);
     tcase_add_test(tc, ranks_that_begin_have_the_data_of_rank_0_or_of_whose_checkpoint_it_is);
+    tcase_add_test(tc, what_lies_where_the_job_began_refuses_no_rank_of_one_that_has_saved_itself);
+    tcase_add_test(tc, what_lies_where_the_job_begins_refuses_it_by_the_rank_that_found_it);
     tcase_add_test(tc, undisturbed_ranks_say_nothing_to_each_other_but_their_sums);
     tcase_add_test(tc, rank_that_trains_for_itself_says_no_digest);
     tcase_add_test(tc, rank_that_trains_for_itself_and_is_short_blames_itself);

@@ -82,6 +82,16 @@ static struct checkpoint_list find(struct train *train)
     return list;
 }
 
+/* What the job names keeps it from beginning. */
+static void ck_is_refused(struct train *train, const char *want)
+{
+    struct checkpoint_list list = find(train);
+    ck_assert_int_eq(ms_err_code(&list.refusal), MS_E_INVALID);
+    ck_assert_msg(strstr(ms_err_text(&list.refusal), want) != NULL, "%s",
+                  ms_err_text(&list.refusal));
+    checkpoint_list_fini(&list);
+}
+
 /* ---- going on ---- */
 
 START_TEST(a_training_goes_on_from_any_of_its_checkpoints_bit_for_bit)
@@ -486,9 +496,9 @@ START_TEST(another_training_is_refused_by_key_and_both_values)
 
     snprintf(job.resume, sizeof(job.resume), "%s", folder);
     snprintf(want, sizeof(want), "is of a job with %s: %s", others[_i].key, others[_i].there);
-    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, want);
+    ck_is_refused(train, want);
     snprintf(want, sizeof(want), ", and this one has %s", others[_i].here);
-    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, want);
+    ck_is_refused(train, want);
 
     job.resume[0] = '\0'; /* merely lying there */
     job.has_checkpoint = 1;
@@ -539,7 +549,7 @@ START_TEST(another_schedule_is_another_training_and_so_is_another_end_of_one_tha
     struct train *train = train_create(&cfg);
 
     if (schedules[_i].words != NULL) {
-        ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, schedules[_i].words);
+        ck_is_refused(train, schedules[_i].words);
     } else {
         list = find(train);
         ck_assert_uint_eq(list.n, 2);
@@ -570,9 +580,9 @@ START_TEST(those_of_other_data_are_refused_with_both_numbers)
 
     job.has_checkpoint = 0;
     snprintf(job.resume, sizeof(job.resume), "%s", folder);
-    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, "and that of this job has 160 (");
+    ck_is_refused(train, "and that of this job has 160 (");
     train->data.training.rows = 80;
-    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, "and that of this job has 80 (");
+    ck_is_refused(train, "and that of this job has 80 (");
     train_destroy(train);
 }
 END_TEST
@@ -680,23 +690,43 @@ START_TEST(a_job_that_ends_before_the_newest_that_it_names_is_refused)
 }
 END_TEST
 
-/* Whoever trains in the place that it names may have come further since it began. */
+/* Whoever trains in the place that it names may have come further since it began, or another
+ * training lies there now, or what is no checkpoint. */
+static const struct {
+    const char *set, *name, *note;
+} meanwhile[] = {
+    {"seed=1", "there", "x-20.json is of step 20, and this job ends with step 12"},
+    {"seed=2", "there", "is of a job with seed: 2, and this one has 1"},
+    {"seed=2", "there/x-20.safetensors", "is no manifest of a checkpoint"},
+};
+
 START_TEST(a_job_that_has_saved_itself_goes_on_whatever_lies_where_it_began)
 {
     struct job job;
     char there[160];
-    make_job(&job, &kinds[1], "{directory: there, prefix: x, every_steps: 10}");
+    const struct kind other = {"", {kinds[1].sets[0], meanwhile[_i].set}};
+    make_job(&job, &other, "{directory: there, prefix: x, every_steps: 10}");
     checkpoint_case_run(&job, dir);
-    snprintf(there, sizeof(there), "%s/there", dir);
+    snprintf(there, sizeof(there), "%s/%s", dir, meanwhile[_i].name);
     make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 5}");
     job.steps = 10;
     checkpoint_case_run(&job, dir);
     job.steps = 12;
     snprintf(job.resume, sizeof(job.resume), "%s", there);
 
+    case_notes[0] = '\0';
+
     struct train *train = checkpoint_case_train(&job, dir);
 
     ck_assert_uint_eq(train->progress.step, 10);
+    ck_assert_msg(strstr(case_notes, meanwhile[_i].note) != NULL, "%s", case_notes);
+    train_destroy(train);
+
+    struct train_info info; /* who has not is refused, by the same words */
+    job.has_checkpoint = 0;
+    const struct train_config cfg = checkpoint_case_config(&job, "");
+    train = train_create(&cfg);
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_INVALID, meanwhile[_i].note);
     train_destroy(train);
 }
 END_TEST
@@ -985,7 +1015,8 @@ int main(void)
         tc, those_that_are_passed_over_are_told_once_and_not_where_the_job_names_their_place);
     tcase_add_loop_test(tc, a_job_that_ends_before_the_newest_that_it_names_is_refused, 0,
                         MS_ARRAY_SIZE(ends));
-    tcase_add_test(tc, a_job_that_has_saved_itself_goes_on_whatever_lies_where_it_began);
+    tcase_add_loop_test(tc, a_job_that_has_saved_itself_goes_on_whatever_lies_where_it_began, 0,
+                        MS_ARRAY_SIZE(meanwhile));
     tcase_add_test(tc, who_has_nothing_to_go_on_from_says_what_lies_in_the_place_that_is_named);
     tcase_add_test(tc, other_lengths_names_and_evaluations_are_the_same_training);
     tcase_add_loop_test(tc, who_is_evaluated_otherwise_goes_on_by_the_same_plan, 0,
