@@ -62,6 +62,10 @@ struct safetensors_sum { /* what is in the file */
     uint64_t size;       /* bytes */
     char hex[SUM_HEX];
 };
+/* Before safetensors_finish: a second descriptor of the file, by which its name is known to lead to
+ * it still. Until it is closed, too, the file is locked (flock), as it is in the making. To close.
+ * MS_E_NOMEM. */
+int safetensors_hold(const struct safetensors_writer *writer, int *ret_fd, struct ms_err *err);
 /* Synced before path leads to it: an incomplete file is never left there. Destroys the writer in
  * any case. ret: of a writer that was given all tensors by safetensors_next; else NULL. */
 int safetensors_finish(struct safetensors_writer *writer, struct safetensors_sum *ret,

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,17 @@ static int give_name(struct safetensors_writer *w, struct ms_err *err)
     w->is_open = 0;
     rc = ms_file_end(&w->file, 0, err);
     return rc < 0 ? rc : ms_folder_sync(w->path, err);
+}
+
+int safetensors_hold(const struct safetensors_writer *writer, int *ret_fd, struct ms_err *err)
+{
+    assert(writer->is_open);
+    const int fd = fcntl(writer->file.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_NOMEM, "%.200s cannot be held open", writer->path);
+    }
+    *ret_fd = fd;
+    return MS_OK;
 }
 
 int safetensors_finish(struct safetensors_writer *writer, struct safetensors_sum *ret,

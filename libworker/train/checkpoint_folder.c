@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -324,6 +325,14 @@ const char *checkpoint_data_path(const char *path, const struct checkpoint_manif
     return ret;
 }
 
+/* As they are called, whatever the manifest says. Returns ret. */
+static const char *name_data(const char *path, char *ret, size_t size)
+{
+    const size_t stem = strlen(path) - (sizeof(manifest_end) - 1);
+    snprintf(ret, size, "%.*s%s", (int)stem, path, data_end);
+    return ret;
+}
+
 /* Both files are called alike, and after the step. */
 static int check_names(const char *path, const struct checkpoint_manifest *m, struct ms_err *err)
 {
@@ -355,8 +364,8 @@ static int check_size(const char *path, const struct checkpoint_manifest *m, str
                          data, (long long)st.st_size, (unsigned long long)m->data_size);
 }
 
-int checkpoint_read(const char *path, enum checkpoint_owner owner, struct checkpoint_manifest *ret,
-                    struct ms_err *err)
+static int read_manifest(const char *path, enum checkpoint_owner owner,
+                         struct checkpoint_manifest *ret, struct ms_err *err)
 {
     struct checkpoint_manifest m = {.job = NULL};
     char *text = NULL;
@@ -374,13 +383,38 @@ int checkpoint_read(const char *path, enum checkpoint_owner owner, struct checkp
         return rc;
     }
     rc = check_names(path, &m, err);
-    rc = rc < 0 ? rc : check_size(path, &m, err);
     if (rc < 0) {
         checkpoint_manifest_fini(&m);
         return rc;
     }
     *ret = m;
     return MS_OK;
+}
+
+int checkpoint_read(const char *path, enum checkpoint_owner owner, struct checkpoint_manifest *ret,
+                    struct ms_err *err)
+{
+    struct checkpoint_manifest m;
+    int rc = read_manifest(path, owner, &m, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = check_size(path, &m, err);
+    if (rc < 0) {
+        checkpoint_manifest_fini(&m);
+        return rc;
+    }
+    *ret = m;
+    return MS_OK;
+}
+
+/* A link that leads nowhere is a name: its disk may come back. */
+int checkpoint_read_lone(const char *path, struct checkpoint_manifest *ret)
+{
+    char data[CHECKPOINT_PATH_MAX + sizeof(data_end)];
+    struct stat st;
+    return lstat(name_data(path, data, sizeof(data)), &st) != 0 && errno == ENOENT &&
+           read_manifest(path, CHECKPOINT_OWN, ret, NULL) == 0;
 }
 
 int checkpoint_verify(const char *path, enum checkpoint_owner owner,
@@ -410,21 +444,22 @@ int checkpoint_verify(const char *path, enum checkpoint_owner owner,
 void checkpoint_remove(const char *path)
 {
     char data[CHECKPOINT_PATH_MAX + sizeof(data_end)];
-    size_t stem = strlen(path) - (sizeof(manifest_end) - 1);
-    snprintf(data, sizeof(data), "%.*s%s", (int)stem, path, data_end);
     (void)unlink(path);
-    (void)unlink(data);
+    (void)unlink(name_data(path, data, sizeof(data)));
 }
 
-static int is_orphan(const char *folder, const char *name, const char *tag)
+static int has_manifest(const char *folder, const char *name)
+{
+    char path[CHECKPOINT_PATH_MAX + sizeof(data_end)];
+    size_t stem = strlen(name) - (sizeof(data_end) - 1);
+    snprintf(path, sizeof(path), "%s/%.*s%s", folder, (int)stem, name, manifest_end);
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
+static int says_tag(const char *folder, const char *name, const char *tag)
 {
     char path[CHECKPOINT_PATH_MAX + sizeof(data_end)];
     struct safetensors *file = NULL;
-    size_t stem = strlen(name) - (sizeof(data_end) - 1);
-    snprintf(path, sizeof(path), "%s/%.*s%s", folder, (int)stem, name, manifest_end);
-    if (access(path, F_OK) == 0 || errno != ENOENT) {
-        return 0;
-    }
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     if (safetensors_open_own(path, &file, NULL) < 0) {
         return 0;
@@ -437,13 +472,29 @@ static int is_orphan(const char *folder, const char *name, const char *tag)
     return is_ours;
 }
 
+/* Without the lock the manifest of these data is named, or never will be: it is looked for after
+ * that. Where the file system has no locks the writer finds its data gone (checkpoint_save.c). */
+static void remove_orphan(int dir, const char *folder, const char *name, const char *tag)
+{
+    const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    const int is_held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!is_held && !has_manifest(folder, name) && says_tag(folder, name, tag) &&
+        ms_name_leads_to(dir, name, AT_SYMLINK_NOFOLLOW, fd)) {
+        (void)unlinkat(dir, name, 0);
+    }
+    close(fd);
+}
+
 void checkpoint_remove_orphans(const char *folder, const char *prefix, const char *tag)
 {
     DIR *dir = tag[0] != '\0' ? opendir(folder) : NULL;
     const struct dirent *entry = NULL;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (step_in(entry->d_name, prefix, data_end) > 0 && is_orphan(folder, entry->d_name, tag)) {
-            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        if (step_in(entry->d_name, prefix, data_end) > 0 && !has_manifest(folder, entry->d_name)) {
+            remove_orphan(dirfd(dir), folder, entry->d_name, tag);
         }
     }
     if (dir != NULL) {

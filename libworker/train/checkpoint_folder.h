@@ -48,6 +48,8 @@ enum checkpoint_owner { CHECKPOINT_OWN, CHECKPOINT_NAMED };
  * says how. */
 int checkpoint_read(const char *path, enum checkpoint_owner owner, struct checkpoint_manifest *ret,
                     struct ms_err *err);
+/* As of this program's own, where no data lie beside it. 0: they do, or it is no manifest. */
+int checkpoint_read_lone(const char *path, struct checkpoint_manifest *ret);
 /* Do its data have their digest? Reads them all. MS_E_INVALID: they are damaged. */
 int checkpoint_verify(const char *path, enum checkpoint_owner owner,
                       const struct checkpoint_manifest *manifest, struct ms_err *err);
@@ -57,8 +59,9 @@ const char *checkpoint_data_path(const char *path, const struct checkpoint_manif
 /* Takes both files away, the manifest first. */
 void checkpoint_remove(const char *path);
 /* Takes away data without a manifest, of a writer of this training that was killed between the two:
- * what says of itself that it is. tag: of the job that began the training; "": nobody can tell, and
- * all stay. */
+ * what says of itself that it is. A writer that lives, and may hang, holds its data locked until
+ * the manifest is named: those stay. tag: of the job that began the training; "": nobody can tell,
+ * and all stay. */
 void checkpoint_remove_orphans(const char *folder, const char *prefix, const char *tag);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- whose they are ---- */
 
@@ -103,6 +104,22 @@ static void remove_oldest(const struct checkpoint_save *save,
     }
 }
 
+/* Of whatever step: no data will ever come to it. A process that hung, of a release that did not
+ * look, named it when its successor had taken the data for a dead writer's. */
+static void remove_lone(const struct checkpoint_save *save,
+                        const struct checkpoint_entries *entries)
+{
+    for (size_t i = 0; i < entries->n; i++) {
+        struct checkpoint_manifest m;
+        if (checkpoint_read_lone(entries->entries[i].path, &m)) {
+            if (checkpoint_claim_owns(&save->claim, &m)) {
+                (void)unlink(entries->entries[i].path);
+            }
+            checkpoint_manifest_fini(&m);
+        }
+    }
+}
+
 void checkpoint_keep_tidy(const struct checkpoint_save *save, uint64_t step, int is_whole)
 {
     const struct job *job = save->cfg->job;
@@ -111,6 +128,7 @@ void checkpoint_keep_tidy(const struct checkpoint_save *save, uint64_t step, int
     checkpoint_keep_stem(save, step, stem);
     ms_file_clear(stem);
     if (checkpoint_list(save->cfg->folder, job->checkpoint_prefix, &entries, NULL) == 0) {
+        remove_lone(save, &entries);
         remove_oldest(save, &entries, step, is_whole);
         checkpoint_entries_fini(&entries);
     }

@@ -4,6 +4,7 @@
 #include "libworker/train/checkpoint_folder.h"
 #include "libworker/train/checkpoint_keep.h"
 #include "proto/file_write.h"
+#include "proto/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +103,94 @@ static int check_name(struct checkpoint_save *save, const char *stem, struct ms_
     return rc < 0 ? rc : checkpoint_claim_check(&save->claim, path, err);
 }
 
-static int write_manifest(const struct checkpoint_manifest *m, const char *path, struct ms_err *err)
+/* The data of a checkpoint, held open for as long as its manifest takes. */
+struct held {
+    char path[CHECKPOINT_PATH_MAX];
+    int fd;
+};
+
+/* Do they lie beside that manifest? Another file of their name, or one with another number, for
+ * which some file systems are known, is read. */
+static int has_data(const char *path, const struct checkpoint_manifest *m, const struct held *data)
+{
+    return ms_name_leads_to(AT_FDCWD, data->path, AT_SYMLINK_NOFOLLOW, data->fd) ||
+           checkpoint_verify(path, CHECKPOINT_OWN, m, NULL) == 0;
+}
+
+/* This process hung, and whoever is rank 0 now trains on in its folder. */
+static int fail_taken_over(const char *path, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_ABORTED,
+                   "%.120s is not this process's to write: another one of this job has taken over",
+                   path);
+}
+
+static void let_go(const struct held *data)
+{
+    const int why = errno; /* for who asks of what kind the failure was */
+    if (data->fd >= 0) {
+        close(data->fd);
+    }
+    errno = why;
+}
+
+/* How a manifest gets its name: where there is none, or in the place of another one. */
+enum naming { AFRESH, IN_PLACE };
+
+/* The data may have gone while this process hung, or be another's by now: of what was named here
+ * nothing stays then. Looked at when the manifest is there, for data that have one stay. */
+static int name_manifest(struct ms_file_new *file, const struct checkpoint_manifest *m,
+                         const struct held *data, enum naming naming, struct ms_err *err)
+{
+    char path[MS_PATH_MAX + 1];
+    const int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    snprintf(path, sizeof(path), "%s", file->path);
+    if (fd < 0) {
+        const int rc = ms_fail_errno(err, MS_E_NOMEM, "%.200s cannot be held open", path);
+        ms_file_drop(file);
+        return rc;
+    }
+    int rc = ms_file_end(file, naming == AFRESH, err);
+    const int why = errno;
+    if (rc == MS_E_EXISTS) {
+        rc = fail_taken_over(path, err);
+    } else if (rc == 0 && !has_data(path, m, data)) {
+        if (ms_name_leads_to(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, fd)) {
+            (void)unlink(path);
+        }
+        rc = fail_taken_over(path, err);
+    }
+    close(fd);
+    errno = why;
+    return rc;
+}
+
+static int write_text(const char *text, size_t size, const char *path,
+                      const struct checkpoint_manifest *m, const struct held *data,
+                      enum naming naming, struct ms_err *err)
+{
+    struct ms_file_new file;
+    int rc = ms_file_begin(path, 0666, &file, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = ms_file_put(&file, text, size, err);
+    if (rc < 0) {
+        ms_file_drop(&file);
+        return rc;
+    }
+    return name_manifest(&file, m, data, naming, err);
+}
+
+/* Only a link tells whether there is one already. */
+static int has_no_links(int rc)
+{
+    return rc == MS_E_IO &&
+           (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK);
+}
+
+static int write_manifest(const struct checkpoint_manifest *m, const char *path,
+                          const struct held *data, enum naming naming, struct ms_err *err)
 {
     size_t size = 0;
     char *text = checkpoint_manifest_format(m, &size);
@@ -110,19 +198,12 @@ static int write_manifest(const struct checkpoint_manifest *m, const char *path,
              : size > MS_CHECKPOINT_MAX
                  ? ms_fail(err, MS_E_FULL, "%s would be too large: its plan has %zu bytes", path,
                            strlen(m->plan))
-                 : ms_file_save(path, text, size, err);
+                 : write_text(text, size, path, m, data, naming, err);
+    if (naming == AFRESH && has_no_links(rc)) {
+        rc = write_text(text, size, path, m, data, IN_PLACE, err);
+    }
     free(text);
     return rc < 0 ? rc : ms_folder_sync(path, err);
-}
-
-/* Nobody reads it soon: its pages are for the next one, which would look for others else. */
-static void forget_pages(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0) {
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        close(fd);
-    }
 }
 
 /* Of this step there is none that is whole, or has these bits. What is left of one goes, the
@@ -131,7 +212,10 @@ static int make_way(const char *stem, struct ms_err *err)
 {
     char path[CHECKPOINT_PATH_MAX];
     snprintf(path, sizeof(path), "%s.json", stem);
-    return unlink(path) == 0 ? ms_folder_sync(path, err) : 0;
+    if (unlink(path) == 0) {
+        return ms_folder_sync(path, err);
+    }
+    return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_IO, "cannot replace %s", path);
 }
 
 /* Texts stay save's. */
@@ -176,6 +260,7 @@ static int take_over(struct checkpoint_save *save, void *const *buffers,
     char stem[CHECKPOINT_STEM_MAX];
     char path[CHECKPOINT_PATH_MAX];
     struct checkpoint_manifest there;
+    struct held data;
     struct checkpoint_manifest m = describe(save, facts);
     checkpoint_keep_stem(save, facts->step, stem);
     snprintf(path, sizeof(path), "%s.json", stem);
@@ -184,7 +269,12 @@ static int take_over(struct checkpoint_save *save, void *const *buffers,
     }
     m.data_size = there.data_size;
     memcpy(m.data_sum, there.data_sum, sizeof(m.data_sum));
-    int rc = holds(save, buffers, path, &there) ? write_manifest(&m, path, err) : 1;
+    checkpoint_data_path(path, &there, data.path);
+    data.fd = open(data.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int rc = data.fd >= 0 && holds(save, buffers, path, &there)
+                 ? write_manifest(&m, path, &data, IN_PLACE, err)
+                 : 1;
+    let_go(&data);
     checkpoint_manifest_fini(&there);
     return rc;
 }
@@ -193,21 +283,26 @@ static int write_files(struct checkpoint_save *save, void *const *buffers,
                        const struct checkpoint_facts *facts, const char *stem, struct ms_err *err)
 {
     char path[CHECKPOINT_PATH_MAX];
+    struct held data;
     struct safetensors_sum sum;
     struct checkpoint_manifest m = describe(save, facts);
-    snprintf(path, sizeof(path), "%s.safetensors", stem);
+    snprintf(data.path, sizeof(data.path), "%s.safetensors", stem);
     int rc = make_way(stem, err);
     rc = rc < 0 ? rc
                 : checkpoint_state_save(&save->state, save->layout, buffers, facts->step,
-                                        checkpoint_manifest_first_tag(&m), path, &sum, err);
+                                        checkpoint_manifest_first_tag(&m), data.path, &sum,
+                                        &data.fd, err);
     if (rc < 0) {
         return rc;
     }
-    forget_pages(path);
+    /* Nobody reads it soon: its pages are for the next one, which would look for others else. */
+    (void)posix_fadvise(data.fd, 0, 0, POSIX_FADV_DONTNEED);
     m.data_size = sum.size;
     memcpy(m.data_sum, sum.hex, sizeof(m.data_sum));
     snprintf(path, sizeof(path), "%s.json", stem);
-    return write_manifest(&m, path, err);
+    rc = write_manifest(&m, path, &data, AFRESH, err);
+    let_go(&data);
+    return rc;
 }
 
 /* Data without a manifest would take the next one's room on a full disk. A manifest that is there,
@@ -231,7 +326,7 @@ static int write_new(struct checkpoint_save *save, void *const *buffers,
     char stem[CHECKPOINT_STEM_MAX];
     checkpoint_keep_stem(save, facts->step, stem);
     const int rc = write_files(save, buffers, facts, stem, err);
-    if (rc < 0) {
+    if (rc < 0 && rc != MS_E_ABORTED) { /* else they are another process's */
         take_back(stem);
     }
     return rc;

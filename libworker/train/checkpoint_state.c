@@ -4,10 +4,12 @@
 #include "libworker/host/memory.h"
 #include "libworker/train/checkpoint_manifest.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- what there is ---- */
 
@@ -109,9 +111,10 @@ void checkpoint_state_fini(struct checkpoint_state *state)
 
 int checkpoint_state_save(const struct checkpoint_state *state, struct plan_layout *layout,
                           void *const *buffers, uint64_t step, const char *tag, const char *path,
-                          struct safetensors_sum *ret, struct ms_err *err)
+                          struct safetensors_sum *ret, int *ret_fd, struct ms_err *err)
 {
     struct safetensors_writer *writer = NULL;
+    int fd = -1;
     char steps[24];
     snprintf(steps, sizeof(steps), "%" PRIu64, step);
     const char *meta[] = {"format", CHECKPOINT_FORMAT, "network", state->network, "steps",
@@ -126,11 +129,20 @@ int checkpoint_state_save(const struct checkpoint_state *state, struct plan_layo
                                       err);
         rc = rc < 0 ? rc : safetensors_put_next(writer, err);
     }
-    if (rc == 0) {
-        return safetensors_finish(writer, ret, err);
+    rc = rc < 0 ? rc : safetensors_hold(writer, &fd, err);
+    if (rc < 0) {
+        safetensors_abandon(writer);
+        return rc;
     }
-    safetensors_abandon(writer);
-    return rc;
+    rc = safetensors_finish(writer, ret, err);
+    if (rc < 0) {
+        const int why = errno; /* for who asks of what kind the failure was */
+        close(fd);
+        errno = why;
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
 }
 
 /* ---- comparing ---- */

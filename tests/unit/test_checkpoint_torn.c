@@ -2,6 +2,7 @@
  *
  * Writes and names go through the test, which cuts them off where it likes. */
 #include "libworker/train/checkpoint_save.h"
+#include "proto/file_write.h"
 #include "proto/rng.h"
 #include "tests/unit/checkpoint_case.h"
 
@@ -26,8 +27,11 @@ static struct {
     int syncs;        /* for real */
     ino_t folders[8]; /* that were synced */
     int n_folders;
-    int holds; /* SMALL: so many checkpoints have room */
-    int ends;  /* files that are read end at once, however long they were */
+    int holds;               /* SMALL: so many checkpoints have room */
+    int ends;                /* files that are read end at once, however long they were */
+    int has_no_links;        /* that a manifest could be named by */
+    void (*meanwhile)(void); /* while the process hangs, once: before it names a manifest, */
+    long hangs_at;           /* or before that name or sync, counted from 1 */
 } world;
 
 static int count_manifests(void);
@@ -89,9 +93,21 @@ ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t at)
     return world.ends ? 0 : __real_pread64(fd, bytes, size, at);
 }
 
+static void hang(void)
+{
+    void (*meanwhile)(void) = world.meanwhile;
+    world.meanwhile = NULL;
+    if (meanwhile != NULL) {
+        meanwhile();
+    }
+}
+
 static int may_name(void)
 {
     world.names_seen++;
+    if (world.names_seen == world.hangs_at) {
+        hang();
+    }
     if (world.how == NOTHING || world.how == SMALL || world.names-- > 0) {
         return 1;
     }
@@ -112,13 +128,32 @@ int __wrap_fsync(int fd)
     return !may_name() ? -1 : world.syncs ? __real_fsync(fd) : 0;
 }
 
+static int is_manifest(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && strcmp(dot, ".json") == 0;
+}
+
+static void hang_before(const char *name)
+{
+    if (world.hangs_at == 0 && is_manifest(name)) {
+        hang();
+    }
+}
+
 int __wrap_rename(const char *from, const char *to)
 {
+    hang_before(to);
     return may_name() ? __real_rename(from, to) : -1;
 }
 
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {
+    hang_before(to);
+    if (world.has_no_links && is_manifest(to)) {
+        errno = EPERM;
+        return -1;
+    }
     return may_name() ? __real_linkat(from_fd, from, to_fd, to, flags) : -1;
 }
 
@@ -411,6 +446,189 @@ START_TEST(one_that_becomes_another_jobs_stays_whole)
 }
 END_TEST
 
+/* ---- a writer that hangs, and another process of its job that trains on in its folder ---- */
+
+static const uint64_t *successors_steps;
+
+static void let_successor_write(void)
+{
+    struct checkpoint_save successor = {.cfg = NULL};
+    ck_ms_ok(checkpoint_save_init(&successor, &cfg, err));
+    for (const uint64_t *step = successors_steps; *step != 0; step++) {
+        const struct checkpoint_facts facts = {
+            .step = *step, .epoch = 1, .step_in_epoch = 1, .loss = 0.5F};
+        ck_ms_ok(checkpoint_save_write(&successor, state, &facts, err));
+    }
+    checkpoint_save_fini(&successor);
+}
+
+static char *path_of(uint64_t step, const char *tail)
+{
+    static char path[256];
+    snprintf(path, sizeof(path), "%s/x-%" PRIu64 "%s", cfg.folder, step, tail);
+    return path;
+}
+
+static int has_file(uint64_t step, const char *tail)
+{
+    return access(path_of(step, tail), F_OK) == 0;
+}
+
+static void remove_data(void)
+{
+    ck_assert_int_eq(unlink(path_of(20, ".safetensors")), 0);
+}
+
+static void remove_both(void)
+{
+    remove_step(20);
+}
+
+START_TEST(who_hangs_before_its_manifest_keeps_its_data)
+{
+    static const uint64_t steps[] = {30, 0};
+    successors_steps = steps;
+    world.meanwhile = let_successor_write;
+
+    ck_ms_ok(write_step(20, err));
+
+    ck_assert(is_complete(20) && is_complete(30));
+    ck_assert_int_eq(count_files(), 4);
+}
+END_TEST
+
+/* Where the file system has no locks. */
+START_TEST(who_hung_and_finds_its_data_gone_names_no_manifest)
+{
+    static void (*const ways[])(void) = {remove_data, remove_both};
+    if (_i == 1) {
+        write_as_predecessor(20);
+        become_heir();
+    }
+    world.meanwhile = ways[_i];
+
+    ck_ms_fails(write_step(20, err), MS_E_ABORTED, "another one of this job has taken over");
+
+    ck_assert(world.meanwhile == NULL);
+    ck_assert_int_eq(count_files(), 0);
+    ck_ms_ok(write_step(20, err));
+    ck_assert(is_complete(20));
+}
+END_TEST
+
+/* keep_max took it, or not. */
+START_TEST(who_hung_leaves_what_its_successor_wrote_of_the_same_step)
+{
+    static const uint64_t steps[][4] = {{20, 0}, {20, 30, 40, 0}};
+    struct stat st[2];
+    successors_steps = steps[_i];
+    world.meanwhile = let_successor_write;
+
+    ck_ms_fails(write_step(20, err), MS_E_ABORTED, "another one of this job has taken over");
+
+    ck_assert_int_eq(is_complete(20), _i == 0);
+    ck_assert_int_eq(has_file(20, ".safetensors"), _i == 0);
+    const uint64_t newest = _i == 0 ? 20 : 40;
+    ck_assert(is_complete(newest));
+    ck_assert_int_eq(stat(path_of(newest, ".json"), &st[0]), 0);
+    ck_ms_ok(write_step(newest, err)); /* which is there */
+    ck_assert_int_eq(stat(path_of(newest, ".json"), &st[1]), 0);
+    ck_assert_uint_eq(st[0].st_ino, st[1].st_ino);
+}
+END_TEST
+
+/* Whatever it was about to do: all that have a manifest are whole. */
+START_TEST(who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote)
+{
+    static const uint64_t steps[][4] = {{20, 0}, {30, 0}, {20, 30, 40, 0}, {10, 20, 0}};
+    struct checkpoint_entries entries;
+    uint64_t newest = 0;
+    successors_steps = steps[_i];
+    for (const uint64_t *step = successors_steps; *step != 0; step++) {
+        newest = *step;
+    }
+    long at = 0;
+    while (world.meanwhile == NULL) {
+        at++;
+        arm(NOTHING, 0, 0);
+        world.hangs_at = at;
+        world.meanwhile = let_successor_write;
+        (void)write_step(20, NULL);
+        ck_ms_ok(checkpoint_list(cfg.folder, "x", &entries, err));
+        for (size_t i = 0; i < entries.n; i++) {
+            ck_assert_msg(is_complete(entries.entries[i].step), "hung at %ld: step %d", at,
+                          (int)entries.entries[i].step);
+            checkpoint_remove(entries.entries[i].path);
+        }
+        ck_assert_msg(world.meanwhile != NULL ||
+                          (entries.n > 0 && entries.entries[0].step == newest),
+                      "hung at %ld", at);
+        checkpoint_entries_fini(&entries);
+        ck_assert_int_eq(count_files(), 0);
+    }
+    ck_assert_int_ge(at, 6);
+    world.meanwhile = NULL;
+    world.hangs_at = 0;
+}
+END_TEST
+
+/* As where a file system has numbers for a moment only. */
+static void copy_data(void)
+{
+    static char bytes[1 << 20];
+    char *path = path_of(20, ".safetensors");
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    const size_t n = fread(bytes, 1, sizeof(bytes), file);
+    ck_assert(n > 0 && n < sizeof(bytes));
+    fclose(file);
+    ck_ms_ok(ms_file_save(path, bytes, n, err));
+}
+
+START_TEST(the_same_bytes_in_another_file_are_its_data)
+{
+    world.meanwhile = copy_data;
+
+    ck_ms_ok(write_step(20, err));
+
+    ck_assert(world.meanwhile == NULL);
+    ck_assert(is_complete(20));
+}
+END_TEST
+
+START_TEST(where_the_file_system_has_no_links_a_manifest_is_named_all_the_same)
+{
+    world.has_no_links = 1;
+    ck_ms_ok(write_step(10, err));
+    damage(10);
+    ck_ms_ok(write_step(10, err));
+    world.has_no_links = 0;
+    ck_assert(is_complete(10));
+    ck_assert_int_eq(count_files(), 2);
+}
+END_TEST
+
+/* Of a release that did not look. */
+START_TEST(a_manifest_without_data_goes_where_it_is_of_this_training)
+{
+    static const uint64_t lone[] = {5, 10, 40}; /* the first is another training's */
+    job.checkpoint_keep_max = 9;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(lone); i++) {
+        snprintf(save.manifest.tag, sizeof(save.manifest.tag), "%s",
+                 i == 0 ? HEIR_TAG : CHECKPOINT_CASE_TAG);
+        ck_ms_ok(write_step(lone[i], err));
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(lone); i++) {
+        ck_assert_int_eq(unlink(path_of(lone[i], ".safetensors")), 0);
+    }
+
+    ck_ms_ok(write_step(20, err));
+
+    ck_assert(has_file(5, ".json") && !has_file(10, ".json") && !has_file(40, ".json"));
+    ck_assert(is_complete(20));
+}
+END_TEST
+
 /* A power cut takes no name on the way to the checkpoint that is safe. */
 START_TEST(each_folder_on_the_way_is_synced_where_it_was_made)
 {
@@ -617,6 +835,13 @@ int main(void)
     tcase_add_loop_test(tc, and_so_at_any_sync_or_name, FULL, KILLED + 1);
     tcase_add_test(tc, one_that_is_written_again_stays_whole);
     tcase_add_loop_test(tc, one_that_becomes_another_jobs_stays_whole, FULL, KILLED + 1);
+    tcase_add_test(tc, who_hangs_before_its_manifest_keeps_its_data);
+    tcase_add_loop_test(tc, who_hung_and_finds_its_data_gone_names_no_manifest, 0, 2);
+    tcase_add_loop_test(tc, who_hung_leaves_what_its_successor_wrote_of_the_same_step, 0, 2);
+    tcase_add_loop_test(tc, who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote, 0, 4);
+    tcase_add_test(tc, the_same_bytes_in_another_file_are_its_data);
+    tcase_add_test(tc, where_the_file_system_has_no_links_a_manifest_is_named_all_the_same);
+    tcase_add_test(tc, a_manifest_without_data_goes_where_it_is_of_this_training);
     tcase_add_test(tc, each_folder_on_the_way_is_synced_where_it_was_made);
     tcase_add_test(tc, a_kill_at_a_random_moment_leaves_the_newest_ones);
     tcase_add_test(tc, a_manifest_that_becomes_shorter_while_it_is_read_is_called_that);
