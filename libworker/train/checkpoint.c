@@ -184,18 +184,40 @@ static int is_owed(const struct train *train)
                                     checkpoint_writer_newest(c->writer, step) == 0;
 }
 
+/* Negative: the folder is of no use to this training, whenever it tries. Of what may pass nothing
+ * is said, and nothing is known of what lies there. */
+static int look(const struct checkpoint *c, int *ret_is_known, struct ms_err *err)
+{
+    int rc = checkpoint_writer_make_folder(c->writer, err);
+    if (rc == 0) {
+        rc = checkpoint_writer_claim(c->writer, err);
+        *ret_is_known = rc == 0;
+        rc = rc == MS_E_REFUSED ? rc : 0;
+    }
+    return rc;
+}
+
+/* Did nobody hold the state when the ranks agreed? Then nothing is lost by an end before the first
+ * step. */
+static int begins(const struct train *train)
+{
+    const int is_kept = train->known.state_from == MS_STATE_KEPT;
+    return train->known.state_from == MS_STATE_CHECKPOINT || (is_kept && train->progress.step == 0);
+}
+
 /* Where others hold the state they train on, and each write says why there is none. */
 static int settle_first(struct train *train, struct ms_err *err)
 {
     struct checkpoint *c = train->checkpoint;
     struct ms_err why = {0, ""};
+    int is_known = 0;
     checkpoint_writer_descend(c->writer, train->first_tag); /* it is known since all agreed */
-    int rc = checkpoint_writer_claim(c->writer, &why);
-    if (rc == MS_E_REFUSED && train->known.state_from != MS_STATE_PULLED) {
+    int rc = look(c, &is_known, &why);
+    if (rc < 0 && begins(train)) {
         *err = why;
         return rc;
     }
-    if (rc == 0) {
+    if (is_known) {
         checkpoint_writer_tidy(c->writer, train->progress.step);
         c->found = checkpoint_writer_newest(c->writer, train->progress.step);
     }
@@ -244,6 +266,12 @@ void checkpoint_leave(struct train *train)
     if (checkpoint_kept(train, words, sizeof(words)) > 0) {
         train_note(train, words);
     }
+}
+
+int checkpoint_look(const struct train *train, struct ms_err *err)
+{
+    int is_known = 0;
+    return train->checkpoint != NULL ? look(train->checkpoint, &is_known, err) : 0;
 }
 
 int checkpoint_kept(const struct train *train, char *ret, size_t size)

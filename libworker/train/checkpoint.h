@@ -52,8 +52,9 @@ uint64_t checkpoint_spare_bytes(const struct train *train);
 int checkpoint_open(struct train *train, struct ms_err *err);
 void checkpoint_close(struct checkpoint *checkpoint); /* NULL allowed; after the write under way */
 /* After each agreement: takes away what a rank 0 that was killed left in the folder, and saves the
- * step where it is due and has none: it was taken over from another rank. MS_E_REFUSED: the folder
- * has another training's under those names, and nothing is lost yet by saying so. */
+ * step where it is due and has none: it was taken over from another rank. MS_E_IO: nothing can ever
+ * be written to the folder; MS_E_REFUSED: it has another training's under those names; and nothing
+ * is lost yet by saying so. */
 int checkpoint_settle(struct train *train, struct ms_err *err);
 /* After each commit: saves it where one is due and the writer is free. */
 void checkpoint_offer(struct train *train);
@@ -65,6 +66,9 @@ void checkpoint_leave(struct train *train);
 /* Of that step, after checkpoint_finish, for people. 1: it is saved; 0: the job has no checkpoints;
  * MS_E_IO: it could not be saved. */
 int checkpoint_kept(const struct train *train, char *ret, size_t size);
+/* After checkpoint_finish: why none can be where this rank writes, whenever it tries. 0: one might
+ * be. */
+int checkpoint_look(const struct train *train, struct ms_err *err);
 /* Step of the newest one that this process has written; 0: none, or it writes none. */
 uint64_t checkpoint_saved(const struct train *train);
 

@@ -52,8 +52,9 @@ static int may_pass(int error)
            error == ETIMEDOUT;
 }
 
-static int check_folder(const char *folder, struct ms_err *err)
+int checkpoint_save_make_folder(const struct checkpoint_save *save, struct ms_err *err)
 {
+    const char *folder = save->cfg->folder;
     struct stat st;
     if (make_folder(folder) == 0 && stat(folder, &st) == 0) {
         errno = S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
@@ -394,8 +395,7 @@ int checkpoint_save_init(struct checkpoint_save *save, const struct checkpoint_w
 {
     save->cfg = cfg;
     checkpoint_claim_init(&save->claim, cfg->folder, cfg->job->checkpoint_prefix, &save->manifest);
-    int rc = check_folder(cfg->folder, err);
-    rc = rc < 0 ? rc : describe_job(save, err);
+    int rc = describe_job(save, err);
     rc = rc < 0 ? rc : checkpoint_state_init(&save->state, cfg->replica, &cfg->job->optimizer, err);
     return rc < 0 ? rc : replica_layout(cfg->replica, &save->layout, err);
 }

@@ -25,12 +25,14 @@ struct checkpoint_save {
     int gave_way; /* older ones went before their turn, for there was no room for the new one */
 };
 
-/* Makes the folder. cfg is borrowed. Needs checkpoint_save_fini also where it fails. */
+/* cfg is borrowed. Needs checkpoint_save_fini also where it fails. */
 int checkpoint_save_init(struct checkpoint_save *save, const struct checkpoint_writer_config *cfg,
                          struct ms_err *err);
 void checkpoint_save_fini(struct checkpoint_save *save);
 /* Before the first write: whose training it is (checkpoint_writer.h). */
 void checkpoint_save_descend(struct checkpoint_save *save, const char *first_tag);
+/* MS_E_IO: nothing can be written there, ever. What may pass is said by the write. */
+int checkpoint_save_make_folder(const struct checkpoint_save *save, struct ms_err *err);
 /* May this training write there? MS_E_REFUSED: what lies there is another's; says whose. */
 int checkpoint_save_claim(struct checkpoint_save *save, struct ms_err *err);
 /* Is there a complete one of that step that is this job's, by its manifest? */

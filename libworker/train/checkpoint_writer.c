@@ -166,6 +166,11 @@ void checkpoint_writer_descend(struct checkpoint_writer *writer, const char *fir
     checkpoint_save_descend(&writer->save, first_tag);
 }
 
+int checkpoint_writer_make_folder(const struct checkpoint_writer *writer, struct ms_err *err)
+{
+    return checkpoint_save_make_folder(&writer->save, err);
+}
+
 int checkpoint_writer_claim(struct checkpoint_writer *writer, struct ms_err *err)
 {
     return checkpoint_save_claim(&writer->save, err);

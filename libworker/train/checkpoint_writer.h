@@ -36,7 +36,7 @@ struct checkpoint_facts { /* of the step that is saved; see checkpoint_manifest.
     struct watch watch;
 };
 
-/* Starts the thread, on the caller's CPUs. MS_E_IO: the folder cannot be made, ever. */
+/* Starts the thread, on the caller's CPUs. The folder may be of no use. */
 int checkpoint_writer_create(const struct checkpoint_writer_config *cfg,
                              struct checkpoint_writer **ret, struct ms_err *err);
 void checkpoint_writer_destroy(struct checkpoint_writer *writer); /* after the write under way */
@@ -46,8 +46,10 @@ int checkpoint_writer_take(struct checkpoint_writer *writer, const struct checkp
 /* Before the first take: whose training it is. first_tag: of the job that began it; "", NULL: this
  * one. */
 void checkpoint_writer_descend(struct checkpoint_writer *writer, const char *first_tag);
-/* Before the first take: may it write there? MS_E_REFUSED: what lies there is another training's,
- * or is being written; says whose. What may pass is said by the write. */
+/* While no write is under way: can anything be written there? MS_E_IO: never. */
+int checkpoint_writer_make_folder(const struct checkpoint_writer *writer, struct ms_err *err);
+/* ... and may it? MS_E_REFUSED: what lies there is another training's, or is being written; says
+ * whose. What may pass is said by the write. */
 int checkpoint_writer_claim(struct checkpoint_writer *writer, struct ms_err *err);
 /* Is there a complete one of that step that is this job's? */
 int checkpoint_writer_has(const struct checkpoint_writer *writer, uint64_t step);

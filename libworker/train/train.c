@@ -718,20 +718,42 @@ static int keep_end(struct train *train, int is_asked, struct train_result *resu
     return 0;
 }
 
+/* rc: of opening its checkpoints. Others hold the step as well, and may have what is short here. A
+ * folder that is of no use will be so, and the weights are what there is of the step. */
+static int keep_weights(const struct train *train, int rc, const struct ms_err *why,
+                        struct train_result *result, struct ms_err *err)
+{
+    struct ms_err reason = *why;
+    if (rc == 0) {
+        rc = checkpoint_look(train, &reason);
+    }
+    if (rc == 0) {
+        return ms_fail(err, MS_E_IO, "%s", result->kept);
+    }
+    if (rc == MS_E_NOMEM || !has_run_dir(train)) {
+        return ms_fail(err, rc, "%s", reason.text);
+    }
+    snprintf(result->kept, sizeof(result->kept),
+             "the weights of step %" PRIu64 " are saved; its checkpoint is not: %.300s",
+             train->progress.step, reason.text);
+    return MS_OK;
+}
+
 static int keep_here(struct train *train, int is_asked, struct train_result *result,
                      struct ms_err *err)
 {
+    struct ms_err why = {0, ""};
     train->saves = 1;
     train->stopped = 1;
     train->run_begun_s = ms_mono_s(); /* what a checkpoint adds to the seconds until now */
-    int rc = checkpoint_open(train, err);
-    rc = rc < 0 ? rc : conclude(train, result, err);
+    const int opened = checkpoint_open(train, &why);
+    const int rc = conclude(train, result, err);
     if (rc < 0) {
         return rc;
     }
     const int kept = checkpoint_kept(train, result->kept, sizeof(result->kept));
-    if (kept < 0) { /* others hold the step as well, and may have the room */
-        return ms_fail(err, kept, "%s", result->kept);
+    if (kept < 0) {
+        return keep_weights(train, opened, &why, result, err);
     }
     if (kept == 0 && !has_run_dir(train)) {
         return is_asked ? fail_placeless(err) : 0;
