@@ -17,12 +17,19 @@
 
 /* ---- the folder ---- */
 
-/* One more, whose name survives a power cut as what will lie in it does. Who may make it in a
- * folder that he may not read cannot sync that. */
+/* One more, whose name survives a power cut as what will lie in it does: where it may not, it goes
+ * again, for who tries the next time syncs what he makes. Who may make it in a folder that he may
+ * not read cannot sync that. */
 static int make_one(const char *path)
 {
     if (mkdir(path, 0755) == 0) {
-        return ms_folder_sync(path, NULL) == 0 || errno == EACCES ? 0 : -1;
+        if (ms_folder_sync(path, NULL) == 0 || errno == EACCES) {
+            return 0;
+        }
+        const int failed = errno;
+        (void)rmdir(path);
+        errno = failed;
+        return -1;
     }
     const int why = errno; /* access(2) would say that it is not there, not why */
     const int is_there = why == EEXIST || access(path, F_OK) == 0;
@@ -49,7 +56,7 @@ static int make_folder(const char *folder)
 static int may_pass(int error)
 {
     return error == ENOSPC || error == EDQUOT || error == EIO || error == ESTALE ||
-           error == ETIMEDOUT;
+           error == ETIMEDOUT || error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
 int checkpoint_save_make_folder(const struct checkpoint_save *save, struct ms_err *err)

@@ -1099,6 +1099,41 @@ START_TEST(where_no_folder_can_be_the_weights_are_saved)
 }
 END_TEST
 
+/* They lack for a moment, and the folder is made with the first checkpoint. */
+START_TEST(descriptors_that_lack_are_no_reason_not_to_train)
+{
+    enum { FEW = 64 };
+    struct job job;
+    struct rlimit enough;
+    int fds[FEW];
+    int n = 0;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 5}");
+    struct train *train = checkpoint_case_train(&job, dir);
+    forget_checkpoints(train);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &enough), 0);
+    const struct rlimit few = {FEW, enough.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (n < FEW && (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+        n++;
+    }
+
+    struct ms_err why = {0, ""};
+    int rc = checkpoint_open(train, &why);
+    rc = rc < 0 ? rc : checkpoint_settle(train, &why);
+
+    while (n > 0) {
+        close(fds[--n]);
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
+    ck_assert_msg(rc == 0, "%s", why.text);
+    checkpoint_case_go(train);
+    train_destroy(train);
+    ck_assert(is_there("x-5.json") && is_there("x-20.json"));
+    ck_assert_str_eq(case_notes, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("checkpoint");
@@ -1145,6 +1180,7 @@ int main(void)
     tcase_add_test(tc, who_takes_over_where_no_folder_can_be_trains_on);
     tcase_add_test(tc, nor_is_it_where_it_had_the_state_before);
     tcase_add_loop_test(tc, where_no_folder_can_be_the_weights_are_saved, 0, 2);
+    tcase_add_test(tc, descriptors_that_lack_are_no_reason_not_to_train);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -659,6 +659,31 @@ START_TEST(each_folder_on_the_way_is_synced_where_it_was_made)
 }
 END_TEST
 
+/* Who finds it there the next time would not sync it. */
+START_TEST(a_folder_whose_name_may_not_last_is_made_again)
+{
+    char path[256];
+    struct stat st;
+    struct checkpoint_save next = {.cfg = NULL};
+    struct checkpoint_writer_config beside = cfg;
+    snprintf(path, sizeof(path), "%s/next", dir);
+    beside.folder = path;
+    ck_ms_ok(checkpoint_save_init(&next, &beside, err));
+    arm(BROKEN, 0, 0);
+    ck_ms_ok(checkpoint_save_make_folder(&next, err)); /* it may pass */
+    ck_assert_int_eq(world.n_folders, 1);
+    arm(NOTHING, 0, 0);
+
+    ck_ms_ok(checkpoint_save_make_folder(&next, err));
+
+    ck_assert_int_eq(world.n_folders, 1);
+    ck_assert_int_eq(stat(dir, &st), 0);
+    ck_assert_uint_eq(world.folders[0], st.st_ino);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    checkpoint_save_fini(&next);
+}
+END_TEST
+
 START_TEST(a_kill_at_a_random_moment_leaves_the_newest_ones)
 {
     uint64_t last = 1;
@@ -844,6 +869,7 @@ int main(void)
     tcase_add_test(tc, where_the_file_system_has_no_links_a_manifest_is_named_all_the_same);
     tcase_add_test(tc, a_manifest_without_data_goes_where_it_is_of_this_training);
     tcase_add_test(tc, each_folder_on_the_way_is_synced_where_it_was_made);
+    tcase_add_test(tc, a_folder_whose_name_may_not_last_is_made_again);
     tcase_add_test(tc, a_kill_at_a_random_moment_leaves_the_newest_ones);
     tcase_add_test(tc, a_manifest_that_becomes_shorter_while_it_is_read_is_called_that);
     tcase_add_loop_test(tc, a_cause_is_said_once_and_so_is_that_it_passed, 0, 2);
