@@ -50,6 +50,11 @@ int ms_file_link(const char *from, const char *path, struct ms_err *err);
 /* Puts a file that is whole, `from`, in the place of path in its folder, and syncs the folder: at
  * no moment there is none. MS_E_NOT_FOUND: `from` is not there any more. MS_E_INVALID as above. */
 int ms_file_move(const char *from, const char *path, struct ms_err *err);
+/* Takes the name path from the file that fd has open (O_PATH is enough). MS_E_EXISTS: it leads to
+ * another one, which another process has put there, and keeps it: it is looked at under a name for
+ * the moment, so that nobody who sleeps in between takes away what came after his look. MS_OK also
+ * where there is none. */
+int ms_file_remove(const char *path, int fd, struct ms_err *err);
 
 /* Opens a file to append to, and makes it where there is none: access is O_WRONLY or O_RDWR, mode
  * that of open(2), less the umask. MS_E_IO, or MS_E_INVALID where it is neither a file nor a

@@ -215,15 +215,12 @@ static int write_manifest(const struct checkpoint_manifest *m, const char *path,
 }
 
 /* Of this step there is none that is whole, or has these bits. What is left of one goes, the
- * manifest first: it never stands beside data of another one. */
-static int make_way(const char *stem, struct ms_err *err)
+ * manifest first: it never stands beside data of another one. left: that manifest, which was looked
+ * at; negative: there was none. One that came since is of who took over. */
+static int make_way(const char *path, int left, struct ms_err *err)
 {
-    char path[CHECKPOINT_PATH_MAX];
-    snprintf(path, sizeof(path), "%s.json", stem);
-    if (unlink(path) == 0) {
-        return ms_folder_sync(path, err);
-    }
-    return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_IO, "cannot replace %s", path);
+    const int rc = left >= 0 ? ms_file_remove(path, left, err) : 0;
+    return rc == MS_E_EXISTS ? fail_taken_over(path, err) : rc;
 }
 
 /* Texts stay save's. */
@@ -287,56 +284,51 @@ static int take_over(struct checkpoint_save *save, void *const *buffers,
     return rc;
 }
 
-static int write_files(struct checkpoint_save *save, void *const *buffers,
-                       const struct checkpoint_facts *facts, const char *stem, struct ms_err *err)
-{
-    char path[CHECKPOINT_PATH_MAX];
-    struct held data;
-    struct safetensors_sum sum;
-    struct checkpoint_manifest m = describe(save, facts);
-    snprintf(data.path, sizeof(data.path), "%s.safetensors", stem);
-    int rc = make_way(stem, err);
-    rc = rc < 0 ? rc
-                : checkpoint_state_save(&save->state, save->layout, buffers, facts->step,
-                                        checkpoint_manifest_first_tag(&m), data.path, &sum,
-                                        &data.fd, err);
-    if (rc < 0) {
-        return rc;
-    }
-    /* Nobody reads it soon: its pages are for the next one, which would look for others else. */
-    (void)posix_fadvise(data.fd, 0, 0, POSIX_FADV_DONTNEED);
-    m.data_size = sum.size;
-    memcpy(m.data_sum, sum.hex, sizeof(m.data_sum));
-    snprintf(path, sizeof(path), "%s.json", stem);
-    rc = write_manifest(&m, path, &data, AFRESH, err);
-    let_go(&data);
-    return rc;
-}
-
 /* Data without a manifest would take the next one's room on a full disk. A manifest that is there,
- * and may not outlive a power cut, keeps its data. */
-static void take_back(const char *stem)
+ * and may not outlive a power cut, keeps its data; so do data of another process. */
+static void take_back(const char *path, const struct held *data)
 {
-    char path[CHECKPOINT_PATH_MAX];
     struct stat st;
     const int why = errno;
-    snprintf(path, sizeof(path), "%s.json", stem);
-    if (lstat(path, &st) != 0 && errno == ENOENT) {
-        snprintf(path, sizeof(path), "%s.safetensors", stem);
-        (void)unlink(path);
+    if (data->fd >= 0 && lstat(path, &st) != 0 && errno == ENOENT) {
+        (void)ms_file_remove(data->path, data->fd, NULL);
     }
     errno = why;
 }
 
-static int write_new(struct checkpoint_save *save, void *const *buffers,
-                     const struct checkpoint_facts *facts, struct ms_err *err)
+static int write_files(struct checkpoint_save *save, void *const *buffers,
+                       const struct checkpoint_facts *facts, const char *path, struct held *data,
+                       struct ms_err *err)
 {
-    char stem[CHECKPOINT_STEM_MAX];
-    checkpoint_keep_stem(save, facts->step, stem);
-    const int rc = write_files(save, buffers, facts, stem, err);
-    if (rc < 0 && rc != MS_E_ABORTED) { /* else they are another process's */
-        take_back(stem);
+    struct safetensors_sum sum;
+    struct checkpoint_manifest m = describe(save, facts);
+    int rc =
+        checkpoint_state_save(&save->state, save->layout, buffers, facts->step,
+                              checkpoint_manifest_first_tag(&m), data->path, &sum, &data->fd, err);
+    if (rc < 0) {
+        return rc;
     }
+    /* Nobody reads it soon: its pages are for the next one, which would look for others else. */
+    (void)posix_fadvise(data->fd, 0, 0, POSIX_FADV_DONTNEED);
+    m.data_size = sum.size;
+    memcpy(m.data_sum, sum.hex, sizeof(m.data_sum));
+    return write_manifest(&m, path, data, AFRESH, err);
+}
+
+static int write_new(struct checkpoint_save *save, void *const *buffers,
+                     const struct checkpoint_facts *facts, const char *stem, int left,
+                     struct ms_err *err)
+{
+    char path[CHECKPOINT_PATH_MAX];
+    struct held data = {.fd = -1};
+    snprintf(path, sizeof(path), "%s.json", stem);
+    snprintf(data.path, sizeof(data.path), "%s.safetensors", stem);
+    int rc = make_way(path, left, err);
+    rc = rc < 0 ? rc : write_files(save, buffers, facts, path, &data, err);
+    if (rc < 0 && rc != MS_E_ABORTED) { /* else they are another process's */
+        take_back(path, &data);
+    }
+    let_go(&data);
     return rc;
 }
 
@@ -349,8 +341,19 @@ static int has_no_room(int rc)
 static int write_step(struct checkpoint_save *save, void *const *buffers,
                       const struct checkpoint_facts *facts, struct ms_err *err)
 {
+    char stem[CHECKPOINT_STEM_MAX];
+    char path[CHECKPOINT_PATH_MAX];
+    checkpoint_keep_stem(save, facts->step, stem);
+    snprintf(path, sizeof(path), "%s.json", stem);
+    const int there = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int rc = take_over(save, buffers, facts, err);
-    return rc == 1 ? write_new(save, buffers, facts, err) : rc;
+    rc = rc == 1 ? write_new(save, buffers, facts, stem, there, err) : rc;
+    if (there >= 0) {
+        const int why = errno; /* for who asks of what kind the failure was */
+        close(there);
+        errno = why;
+    }
+    return rc;
 }
 
 int checkpoint_save_write(struct checkpoint_save *save, void *const *buffers,

@@ -114,11 +114,11 @@ int checkpoint_state_save(const struct checkpoint_state *state, struct plan_layo
                           struct safetensors_sum *ret, int *ret_fd, struct ms_err *err)
 {
     struct safetensors_writer *writer = NULL;
-    int fd = -1;
     char steps[24];
     snprintf(steps, sizeof(steps), "%" PRIu64, step);
     const char *meta[] = {"format", CHECKPOINT_FORMAT, "network", state->network, "steps",
                           steps,    "job_tag",         tag};
+    *ret_fd = -1;
     int rc = safetensors_create(path, state->entries, state->n, meta, 4, &writer, err);
     for (size_t i = 0; rc == 0 && i < state->n; i++) {
         const struct checkpoint_part *part = &state->parts[i];
@@ -129,20 +129,12 @@ int checkpoint_state_save(const struct checkpoint_state *state, struct plan_layo
                                       err);
         rc = rc < 0 ? rc : safetensors_put_next(writer, err);
     }
-    rc = rc < 0 ? rc : safetensors_hold(writer, &fd, err);
+    rc = rc < 0 ? rc : safetensors_hold(writer, ret_fd, err);
     if (rc < 0) {
         safetensors_abandon(writer);
         return rc;
     }
-    rc = safetensors_finish(writer, ret, err);
-    if (rc < 0) {
-        const int why = errno; /* for who asks of what kind the failure was */
-        close(fd);
-        errno = why;
-        return rc;
-    }
-    *ret_fd = fd;
-    return 0;
+    return safetensors_finish(writer, ret, err);
 }
 
 /* ---- comparing ---- */

@@ -33,7 +33,7 @@ void checkpoint_state_fini(struct checkpoint_state *state);
 
 /* Writes the file of the state in buffers, which are laid out as replica_state's. layout is of the
  * thread that calls; tag: of the job that began the training. ret: what is in the file; ret_fd
- * holds it (safetensors_hold), and is to close. */
+ * holds it (safetensors_hold), and is to close, also where it fails; -1: nothing has that name. */
 int checkpoint_state_save(const struct checkpoint_state *state, struct plan_layout *layout,
                           void *const *buffers, uint64_t step, const char *tag, const char *path,
                           struct safetensors_sum *ret, int *ret_fd, struct ms_err *err);

@@ -31,7 +31,8 @@ static struct {
     int ends;                /* files that are read end at once, however long they were */
     int has_no_links;        /* that a manifest could be named by */
     void (*meanwhile)(void); /* while the process hangs, once: before it names a manifest, */
-    long hangs_at;           /* or before that name or sync, counted from 1 */
+    long hangs_at;           /* or before that name or sync, counted from 1, */
+    int hangs_as_it_goes;    /* or before a manifest's name goes */
 } world;
 
 static int count_manifests(void);
@@ -46,6 +47,8 @@ int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
 
@@ -136,14 +139,28 @@ static int is_manifest(const char *name)
 
 static void hang_before(const char *name)
 {
-    if (world.hangs_at == 0 && is_manifest(name)) {
+    if (world.hangs_at == 0 && !world.hangs_as_it_goes && is_manifest(name)) {
         hang();
     }
+}
+
+static void hang_as_it_goes(const char *name)
+{
+    if (world.hangs_as_it_goes && is_manifest(name)) {
+        hang();
+    }
+}
+
+int __wrap_unlink(const char *path)
+{
+    hang_as_it_goes(path);
+    return __real_unlink(path);
 }
 
 int __wrap_rename(const char *from, const char *to)
 {
     hang_before(to);
+    hang_as_it_goes(from);
     return may_name() ? __real_rename(from, to) : -1;
 }
 
@@ -572,6 +589,34 @@ START_TEST(who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote)
 }
 END_TEST
 
+static void let_successor_write_and_fill_the_disk(void)
+{
+    let_successor_write();
+    arm(FULL, 0, 1000);
+}
+
+/* ... who came to that step, had to save it, and found it damaged as this one did. */
+START_TEST(who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote)
+{
+    static const uint64_t steps[] = {20, 0};
+    static void (*const ways[])(void) = {let_successor_write,
+                                         let_successor_write_and_fill_the_disk};
+    successors_steps = steps;
+    ck_ms_ok(write_step(20, err));
+    damage(20);
+    world.hangs_as_it_goes = 1;
+    world.meanwhile = ways[_i];
+
+    ck_ms_fails(write_step(20, err), MS_E_ABORTED, "another one of this job has taken over");
+
+    ck_assert(world.meanwhile == NULL);
+    world.hangs_as_it_goes = 0;
+    arm(NOTHING, 0, 0);
+    ck_assert(is_complete(20));
+    ck_assert_int_eq(count_files(), 2);
+}
+END_TEST
+
 /* As where a file system has numbers for a moment only. */
 static void copy_data(void)
 {
@@ -864,6 +909,7 @@ int main(void)
     tcase_add_test(tc, who_hangs_before_its_manifest_keeps_its_data);
     tcase_add_loop_test(tc, who_hung_and_finds_its_data_gone_names_no_manifest, 0, 2);
     tcase_add_loop_test(tc, who_hung_leaves_what_its_successor_wrote_of_the_same_step, 0, 2);
+    tcase_add_loop_test(tc, who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote, 0, 2);
     tcase_add_loop_test(tc, who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote, 0, 4);
     tcase_add_test(tc, the_same_bytes_in_another_file_are_its_data);
     tcase_add_test(tc, where_the_file_system_has_no_links_a_manifest_is_named_all_the_same);
