@@ -88,8 +88,8 @@ static int is_in_turn(const struct train *train)
 void train_keep_best(struct train *train)
 {
     const struct job *job = train->cfg.job;
-    if (job->has_best && train->cfg.rank == 0 && train->cfg.run_dir != NULL &&
-        train->cfg.run_dir[0] != '\0') {
+    const int is_saver = train->cfg.rank == 0 || train->saves;
+    if (job->has_best && is_saver && train->cfg.run_dir != NULL && train->cfg.run_dir[0] != '\0') {
         best_keep(train, value_of(train, job->best.metric));
     }
 }

@@ -21,8 +21,8 @@ void watch_count(struct watch *watch, int wants_more, double min_delta, uint64_t
 
 struct train;
 /* After an evaluation: rank 0 keeps its weights where they are the best so far. Once more is as
- * good as once: so does who takes rank 0 over from one that may have died before. What cannot be
- * written is said (on_note). */
+ * good as once: so does who takes rank 0 over from one that may have died before, and who ends the
+ * training in its place. What cannot be written is said (on_note). */
 void train_keep_best(struct train *train);
 /* After an evaluation, by all ranks: the above, and it is counted. */
 void train_judge(struct train *train);

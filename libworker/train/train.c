@@ -661,6 +661,24 @@ static int owe(const struct train *train, int rc, struct train_result *result,
     return 0;
 }
 
+static void say_weights_alone(const struct train *train, const struct ms_err *why,
+                              struct train_result *result)
+{
+    snprintf(result->kept, sizeof(result->kept),
+             "the weights of step %" PRIu64 " are saved; its checkpoint is not: %.300s",
+             train->progress.step, why->text);
+}
+
+/* Of who stopped with the others. */
+static void say_kept(const struct train *train, struct train_result *result)
+{
+    struct ms_err why = {0, ""};
+    if (checkpoint_kept(train, result->kept, sizeof(result->kept)) < 0 && has_run_dir(train) &&
+        checkpoint_look(train, &why) < 0) {
+        say_weights_alone(train, &why, result);
+    }
+}
+
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
 {
     struct train_progress *progress = &train->progress;
@@ -682,7 +700,7 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
         return rc;
     }
     if (result.stopped && train->checkpoint != NULL) {
-        (void)checkpoint_kept(train, result.kept, sizeof(result.kept));
+        say_kept(train, &result);
     }
     if (!result.stopped && result.unsaved == 0 && is_saver(train)) {
         train_say_early(train, result.kept, sizeof(result.kept));
@@ -706,6 +724,9 @@ static int keep_end(struct train *train, int is_asked, struct train_result *resu
     char early[160];
     train->saves = 1;
     train->run_begun_s = ms_mono_s(); /* it may have waited for long: no time of the training */
+    if (train->progress.has_eval) {   /* rank 0 may have died before it was written */
+        train_keep_best(train);
+    }
     int rc = conclude(train, result, err);
     if (rc < 0 || !has_run_dir(train)) {
         return rc < 0 ? rc : is_asked ? fail_placeless(err) : 0;
@@ -733,9 +754,7 @@ static int keep_weights(const struct train *train, int rc, const struct ms_err *
     if (rc == MS_E_NOMEM || !has_run_dir(train)) {
         return ms_fail(err, rc, "%s", reason.text);
     }
-    snprintf(result->kept, sizeof(result->kept),
-             "the weights of step %" PRIu64 " are saved; its checkpoint is not: %.300s",
-             train->progress.step, reason.text);
+    say_weights_alone(train, &reason, result);
     return MS_OK;
 }
 

@@ -4,6 +4,7 @@
  * The linker hands the test what gives names to files, and takes them (--wrap). */
 #include "libworker/train/best.h"
 #include "libworker/train/best_files.h"
+#include "libworker/train/train_impl.h"
 #include "proto/rng.h"
 #include "tests/unit/train_case.h"
 
@@ -264,6 +265,31 @@ START_TEST(one_is_kept_in_one_file)
 }
 END_TEST
 
+/* Rank 0 died between the last evaluation and its file. */
+START_TEST(who_ends_in_the_place_of_rank_0_keeps_them)
+{
+    const char *const sets[] = {"evaluate={dataset: {kind: nonlinear, samples: 64}}", "best={}"};
+    struct train_info info;
+    struct train_result result;
+    struct best_file best;
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    struct train_config cfg = train_case_config(&job, dir);
+    cfg.job_tag = TAG;
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
+    memset(&train->kept, 0, sizeof(train->kept));
+    train->cfg.rank = 1;
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert(best_file_read(path(TRAIN_BEST_FILE), &best));
+    ck_assert_uint_eq(best.best.step, 20);
+    train_destroy(train);
+}
+END_TEST
+
 START_TEST(several_are_kept_with_their_steps)
 {
     train_as(TAG, "best={keep: 3}");
@@ -413,6 +439,7 @@ int main(void)
     tcase_add_test(tc, a_step_is_there_once);
     tcase_add_test(tc, names_are_read_as_they_are_written);
     tcase_add_test(tc, one_is_kept_in_one_file);
+    tcase_add_test(tc, who_ends_in_the_place_of_rank_0_keeps_them);
     tcase_add_test(tc, several_are_kept_with_their_steps);
     tcase_add_test(tc, who_comes_next_finds_them);
     tcase_add_test(tc, more_or_fewer_are_kept_from_then_on);
