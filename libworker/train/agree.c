@@ -379,6 +379,9 @@ static int follow(struct train *train, const struct place *places, int source, s
         takes_all = !train->has_batch; /* it is to stop, and does not wait for one */
     }
     rc = rc == 0 && is_wanted ? move(train, source, &common, part, err) : rc;
+    if (rc == 0) { /* whose training it is, before its files are looked for */
+        note_state(train, &common);
+    }
     if (rc == 0 && takes_all) {
         train->has_state = 0; /* what it had is gone */
         rc = stand_at(train, &common, err);
@@ -395,7 +398,6 @@ static int follow(struct train *train, const struct place *places, int source, s
         train->evaluates = common.evaluates;
         train->stopped = common.stopped;
         train_end_early(train);
-        note_state(train, &common);
     }
     if (rc == 0 && takes_all) {
         train_note_gaps(train, 1);
@@ -406,15 +408,23 @@ static int follow(struct train *train, const struct place *places, int source, s
 /* ---- nobody is ---- */
 
 struct offer {           /* of a rank; no holes in what is sent */
-    uint64_t step;       /* of its newest checkpoint that is not known to be damaged; 0: none */
+    uint64_t step;       /* of its best checkpoint that is not known to be damaged; 0: none */
+    int32_t is_own;      /* that one is the job's own */
     int32_t has_own;     /* it found some of the job's own */
     int32_t has_refusal; /* ... and in the place that `resume` names what is not for this job */
+    int32_t none;        /* 0 */
 };
 
 struct choice {  /* of all ranks, the same on each */
-    int holder;  /* the lowest rank with the newest of their checkpoints; -1: no rank has one */
+    int holder;  /* the lowest rank with the best of their checkpoints; -1: no rank has one */
     int refuser; /* the lowest rank with a refusal that holds; -1: none */
 };
+
+/* What lies where the job began may be of later steps than those that it came to. */
+static int is_better(const struct offer *a, const struct offer *b)
+{
+    return a->is_own != b->is_own ? a->is_own : a->step > b->step;
+}
 
 /* A job that has saved itself has begun: it goes on from that, on whichever host it lies, whatever
  * the place has now. Where all of its own are damaged, and nothing else is there, it would begin.
@@ -425,7 +435,7 @@ static struct choice choose(const struct offer *offers, int world)
     int has_own = 0;
     for (int i = 0; i < world; i++) {
         const int holder = choice.holder;
-        if (offers[i].step > (holder < 0 ? 0 : offers[holder].step)) {
+        if (offers[i].step > 0 && (holder < 0 || is_better(&offers[i], &offers[holder]))) {
             choice.holder = i;
         }
         if (choice.refuser < 0 && offers[i].has_refusal) {
@@ -439,10 +449,14 @@ static struct choice choose(const struct offer *offers, int world)
     return choice;
 }
 
-static int find_holder(struct train *train, uint64_t step, struct choice *ret, struct ms_err *err)
+static int find_holder(struct train *train, const struct train_checkpoint *best, struct choice *ret,
+                       struct ms_err *err)
 {
     const int world = train->data_world;
-    const struct offer mine = {step, train->found.has_own, ms_err_code(&train->found.refusal) != 0};
+    const struct offer mine = {.step = best->step,
+                               .is_own = best->is_own,
+                               .has_own = train->found.has_own,
+                               .has_refusal = ms_err_code(&train->found.refusal) != 0};
     struct offer *offers = calloc((size_t)world, sizeof(*offers));
     if (offers == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the steps of %d ranks", world);
@@ -624,7 +638,7 @@ static int begin(struct train *train, const struct place *places, struct ms_err 
         const struct train_checkpoint mine = train_checkpoint_at(train, tried);
         struct choice choice = {-1, -1};
         int is_taken = 0;
-        rc = find_holder(train, mine.step, &choice, err);
+        rc = find_holder(train, &mine, &choice, err);
         rc = rc == 0 && choice.refuser >= 0 ? refuse_place(train, choice.refuser, err) : rc;
         if (rc < 0 && mine.step == 0 && train->cfg.job->resume[0] != '\0' &&
             train->resume_found[0] != '\0') {

@@ -27,8 +27,8 @@ struct checkpoint_list {
     struct ms_err refusal;
 };
 
-/* After train_obey. The complete ones, the highest step first, of one step its own before such as
- * `resume` names, each file once; by their manifests alone: cheap.
+/* After train_obey. The complete ones, each file once: first the job's own, then such as `resume`
+ * names, of both the highest step first; by their manifests alone: cheap.
  * None is no error. What is damaged, or merely lies there and is another training's, is said
  * (on_note). */
 int checkpoint_find(struct train *train, struct checkpoint_list *ret, struct ms_err *err);

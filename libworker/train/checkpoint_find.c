@@ -426,11 +426,13 @@ static int find_named(struct search *s, struct ms_err *err)
     return rc;
 }
 
-static int by_step(const void *a, const void *b)
+static int by_owner_and_step(const void *a, const void *b)
 {
     const struct checkpoint_info *x = a;
     const struct checkpoint_info *y = b;
-    return x->step != y->step ? (x->step < y->step ? 1 : -1) : (int)x->owner - (int)y->owner;
+    return x->owner != y->owner ? (int)x->owner - (int)y->owner
+           : x->step != y->step ? (x->step < y->step ? 1 : -1)
+                                : 0;
 }
 
 static int is_same_file(const struct checkpoint_info *a, const struct checkpoint_info *b)
@@ -447,12 +449,12 @@ static void drop_twins(struct checkpoint_list *list)
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct checkpoint_info *info = &list->infos[i];
-        size_t first = n;
-        while (first > 0 && list->infos[first - 1].step == info->step &&
-               !is_same_file(&list->infos[first - 1], info)) {
-            first--;
+        size_t twin = 0;
+        while (twin < n &&
+               (list->infos[twin].step != info->step || !is_same_file(&list->infos[twin], info))) {
+            twin++;
         }
-        if (first == 0 || list->infos[first - 1].step != info->step) {
+        if (twin == n) {
             list->infos[n++] = *info;
         }
     }
@@ -476,7 +478,7 @@ static int find(struct train *train, int is_silent, struct checkpoint_list *ret,
         return rc;
     }
     if (s.list.n > 0) {
-        qsort(s.list.infos, s.list.n, sizeof(*s.list.infos), by_step);
+        qsort(s.list.infos, s.list.n, sizeof(*s.list.infos), by_owner_and_step);
     }
     drop_twins(&s.list);
     *ret = s.list;

@@ -27,6 +27,7 @@ struct train_checkpoint train_checkpoint_at(const struct train *train, size_t pl
         const struct checkpoint_info *info = &train->found.infos[place];
         checkpoint.step = info->step;
         checkpoint.place = place;
+        checkpoint.is_own = info->owner == CHECKPOINT_OWN;
         checkpoint.loss = info->manifest.loss;
         checkpoint.seconds = info->manifest.seconds;
         checkpoint.load = load;

@@ -50,6 +50,7 @@ enum where {
     IT_HAS_OTHER_TESTS, /* likewise, of its evaluation */
     IT_IS_REFUSED,      /* likewise: what lies where the job began is not for it */
     IT_SAVES,           /* no death: a checkpoint of a step that only this rank can read */
+    IT_WAS_RESUMED,     /* ... what it would be, had it been resumed from that */
     IT_SAVES_DAMAGED,   /* ... and whose load fails */
     IT_CANNOT_READ,     /* no death: a checkpoint of that step, for now */
     IT_HAS_NO_LOADER,   /* no death: to go on from that step with */
@@ -76,7 +77,7 @@ struct end { /* of a rank */
 
 struct saved { /* a checkpoint */
     uint64_t step;
-    int is_damaged;
+    int is_damaged, is_named;
     float loss;
     double seconds;
     size_t n;
@@ -306,7 +307,8 @@ struct train_checkpoint __wrap_train_checkpoint_at(const struct train *train, si
 int __wrap_train_find_checkpoints(struct train *train, struct ms_err *err)
 {
     (void)err;
-    train->found.has_own = all->saved[self.rank][0].step > 0;
+    const struct saved *newest = &all->saved[self.rank][0];
+    train->found.has_own = newest->step > 0 && !newest->is_named;
     self.is_refused |= is_due(IT_IS_REFUSED, (uint64_t)all->lives[self.rank]);
     if (self.is_refused) {
         ms_fail(&train->found.refusal, MS_E_INVALID, "another training lies there");
@@ -322,6 +324,7 @@ struct train_checkpoint __wrap_train_checkpoint_at(const struct train *train, si
     if (saved != NULL && saved->step > 0) {
         checkpoint = (struct train_checkpoint){.step = saved->step,
                                                .place = place,
+                                               .is_own = !saved->is_named,
                                                .loss = saved->loss,
                                                .seconds = saved->seconds,
                                                .load = load};
@@ -380,6 +383,10 @@ static void on_progress(void *arg, const struct train_progress *progress)
     } else if (progress->phase == TRAIN_TRAINING) {
         if (is_due(IT_SAVES, progress->step)) {
             save(0);
+        }
+        if (is_due(IT_WAS_RESUMED, progress->step)) {
+            save(0);
+            all->saved[self.rank][0].is_named = 1;
         }
         if (is_due(IT_SAVES_DAMAGED, progress->step)) {
             save(1);

@@ -442,6 +442,19 @@ START_TEST(best_weights_are_kept_whoever_dies)
 }
 END_TEST
 
+/* Its files bear the tag of the job that began the training, which the newcomer hears from others.
+ */
+START_TEST(best_weights_of_a_resumed_training_are_known_to_who_comes)
+{
+    const struct kill kills[] = {
+        {0, IT_SAVES, 5}, {0, AFTER_A_STEP, 6}, {1, AFTER_A_STEP, 6}, {0, AFTER_EVALUATION, STEPS}};
+    best = "{}"; /* that of step 10 */
+    (void)kill_and_train(2, 4, kills);
+    ck_assert_str_eq(all->first_tag[0], "of rank 0");
+    ck_assert_uint_eq(course_of(2)->best.step, 10);
+}
+END_TEST
+
 /* ... and who has its place makes the evaluation again: the last step is that of the others all the
  * same, which tells the scheduler that all were made. */
 START_TEST(end_that_is_early_is_one_for_who_comes_behind_it)
@@ -544,6 +557,20 @@ START_TEST(ranks_that_are_all_killed_go_on_from_the_newest_checkpoint_that_is_wh
                          "of rank 1"); /* whose training it is, they have as well */
     }
     ck_assert_int_eq(atomic_load(&all->n_notes), 1); /* the one of step 8 is passed over */
+}
+END_TEST
+
+/* On another host than where they lie. */
+START_TEST(ranks_that_are_all_killed_go_on_from_their_own_before_what_they_were_resumed_from)
+{
+    const struct kill kills[] = {{0, IT_WAS_RESUMED, 8}, {1, IT_SAVES, 4},
+                                 {2, IT_SAVES, 5},       {0, AFTER_A_STEP, 11},
+                                 {1, AFTER_A_STEP, 11},  {2, AFTER_A_STEP, 11}};
+    (void)kill_and_train(3, 6, kills);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_uint_eq(all->last[i].step, 5);
+        ck_assert_int_eq(all->last[i].state_rank, 2);
+    }
 }
 END_TEST
 
@@ -946,6 +973,7 @@ int main(void)
     tcase_add_test(tc, newcomer_takes_part_in_the_evaluation_that_is_due);
     tcase_add_test(tc, what_an_evaluation_counts_is_told_whoever_dies);
     tcase_add_test(tc, best_weights_are_kept_whoever_dies);
+    tcase_add_test(tc, best_weights_of_a_resumed_training_are_known_to_who_comes);
     tcase_add_test(tc, end_that_is_early_is_one_for_who_comes_behind_it);
     tcase_add_test(tc, rank_that_dies_before_it_joined_or_after_its_end_is_replaced);
     tcase_add_test(tc, several_newcomers_come_at_once);
@@ -954,6 +982,8 @@ int main(void)
     tcase_add_test(tc, evaluation_that_one_rank_knows_nothing_of_is_made_again_by_all);
     tcase_add_test(tc, ranks_that_are_all_killed_begin_again_and_tell_each_step_once);
     tcase_add_test(tc, ranks_that_are_all_killed_go_on_from_the_newest_checkpoint_that_is_whole);
+    tcase_add_test(
+        tc, ranks_that_are_all_killed_go_on_from_their_own_before_what_they_were_resumed_from);
     tcase_add_test(tc, whole_checkpoint_is_taken_behind_damaged_ones_of_its_step);
     tcase_add_test(tc, rank_that_lacks_what_reading_a_checkpoint_takes_does_not_begin_anew);
     tcase_add_test(tc, evaluation_that_is_owed_after_a_checkpoint_is_told_once);

@@ -731,6 +731,30 @@ START_TEST(a_job_that_has_saved_itself_goes_on_whatever_lies_where_it_began)
 }
 END_TEST
 
+/* As where it resumed from a job that trains on. */
+START_TEST(a_job_that_has_saved_itself_takes_no_later_step_from_where_it_began)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: there, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 5}");
+    job.steps = 10;
+    checkpoint_case_run(&job, dir);
+    job.steps = 0;
+    snprintf(job.resume, sizeof(job.resume), "%s/there", dir);
+
+    struct train *train = checkpoint_case_train(&job, dir);
+
+    ck_assert_uint_eq(train->progress.step, 10);
+    struct checkpoint_list list = find(train);
+    ck_assert_uint_eq(list.n, 4); /* 10 and 5 of its own, 20 and 10 from there */
+    ck_assert(list.infos[0].owner == CHECKPOINT_OWN && list.infos[1].owner == CHECKPOINT_OWN);
+    ck_assert_uint_eq(list.infos[2].step, 20);
+    checkpoint_list_fini(&list);
+    train_destroy(train);
+}
+END_TEST
+
 static void refuse_to_begin(const struct job *job, const char *found)
 {
     struct train_info info;
@@ -1166,6 +1190,7 @@ int main(void)
                         MS_ARRAY_SIZE(ends));
     tcase_add_loop_test(tc, a_job_that_has_saved_itself_goes_on_whatever_lies_where_it_began, 0,
                         MS_ARRAY_SIZE(meanwhile));
+    tcase_add_test(tc, a_job_that_has_saved_itself_takes_no_later_step_from_where_it_began);
     tcase_add_test(tc, who_has_nothing_to_go_on_from_says_what_lies_in_the_place_that_is_named);
     tcase_add_test(tc, other_lengths_names_and_evaluations_are_the_same_training);
     tcase_add_loop_test(tc, who_is_evaluated_otherwise_goes_on_by_the_same_plan, 0,
