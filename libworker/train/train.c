@@ -666,7 +666,7 @@ static void say_weights_alone(const struct train *train, const struct ms_err *wh
 {
     snprintf(result->kept, sizeof(result->kept),
              "the weights of step %" PRIu64 " are saved; its checkpoint is not: %.300s",
-             train->progress.step, why->text);
+             train->progress.step, ms_err_text(why));
 }
 
 /* Of who stopped with the others. */

@@ -165,7 +165,8 @@ struct train_checkpoint { /* from which this rank could go on */
 };
 /* resume.c: looks which there are. What it found stays until the next look. */
 int train_find_checkpoints(struct train *train, struct ms_err *err);
-/* That of a place, from 0 on: its own first, the newest before older ones; step 0: there are no more. */
+/* That of a place, from 0 on: its own first, the newest before older ones; step 0: there are no
+ * more. */
 struct train_checkpoint train_checkpoint_at(const struct train *train, size_t place);
 
 /* The loader of the training data, once. Its first read begins the host's copy of the files: after
