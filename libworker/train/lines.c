@@ -5,10 +5,13 @@
 #include "proto/folder.h"
 #include "proto/limits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* What is longer than any line of ours comes in parts, of which none looks like one. */
@@ -94,25 +97,76 @@ static int is_taken(int fd, const char *path)
     return access(path, F_OK) == 0 && !ms_name_leads_to(AT_FDCWD, path, 0, fd);
 }
 
-int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
+enum { ANEW_MAX = MS_PATH_MAX + 64 };
+
+/* By lot: whoever sleeps here finds, when it wakes, no file of another under the name of its own.
+ */
+static int draw_name(const char *path, char ret[ANEW_MAX], struct ms_err *err)
 {
-    char anew[MS_PATH_MAX + 8];
+    uint64_t lot = 0;
+    if (getrandom(&lot, sizeof(lot), 0) != (ssize_t)sizeof(lot)) {
+        return ms_fail_errno(err, MS_E_IO, "cannot draw a name for %s", path);
+    }
+    snprintf(ret, ANEW_MAX, "%s.new-%016" PRIx64, path, lot);
+    return MS_OK;
+}
+
+/* Of those that were killed, or sleep, on the way to the same path: none of them gets there. */
+static void clear_others(const char *path, const char *own)
+{
+    char folder[MS_PATH_MAX + 33];
+    const char *name = strrchr(own, '/') != NULL ? strrchr(own, '/') + 1 : own;
+    const size_t n_head = strlen(name) - 16;
+    DIR *dir = opendir(ms_folder_of(path, folder, sizeof(folder)));
+    if (dir == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (strncmp(entry->d_name, name, n_head) == 0 && strcmp(entry->d_name, name) != 0) {
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    closedir(dir);
+}
+
+static int fill(int from, int to, const char *path, off_t whole, struct ms_err *err)
+{
+    int rc = reserve(to, path, whole, err);
+    rc = rc == 0 ? copy(from, to, path, whole, err) : rc;
+    return rc == 0 ? sync_lines(to, path, err) : rc;
+}
+
+/* 1: it has. The others' names go before the last look: who looked before this one finds none of
+ * its own, and who did more than look is seen. */
+static int take_place(const char *anew, const char *path, int fd, struct ms_err *err)
+{
+    clear_others(path, anew);
     if (is_taken(fd, path)) {
         return 0;
     }
-    snprintf(anew, sizeof(anew), "%s.new", path);
-    (void)unlink(anew); /* of one that was killed here */
+    if (rename(anew, path) == 0) {
+        return 1;
+    }
+    return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_IO, "cannot replace %s", path);
+}
+
+int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
+{
+    char anew[ANEW_MAX];
+    if (is_taken(fd, path)) {
+        return 0;
+    }
+    int rc = draw_name(path, anew, err);
+    if (rc < 0) {
+        return rc;
+    }
     int new_fd = open(anew, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (new_fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot make %s", anew);
     }
-    int rc = reserve(new_fd, path, whole, err);
-    rc = rc == 0 ? copy(fd, new_fd, path, whole, err) : rc;
-    rc = rc == 0 ? sync_lines(new_fd, path, err) : rc;
-    if (rc == 0 && rename(anew, path) != 0) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot replace %s", path);
-    }
-    if (rc < 0) {
+    rc = fill(fd, new_fd, path, whole, err);
+    rc = rc == 0 ? take_place(anew, path, fd, err) : rc;
+    if (rc <= 0) {
         close(new_fd);
         (void)unlink(anew);
         return rc;

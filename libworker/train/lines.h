@@ -22,7 +22,10 @@ off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void 
 /* A file of the first whole bytes of fd, which can be read, takes path, once it is on the disk, to
  * be read and appended to. Returns its descriptor; fd stays open. 0: another process has made path
  * anew since, and fd is what nobody reads. MS_E_IO, where nothing has changed: no room among
- * others, and that before anything is copied. */
+ * others, and that before anything is copied.
+ *
+ * Until then it has a name for the moment, path.new- and a lot, and takes away such names of all
+ * others: of two that do this at once, however long one of them sleeps, the later one stays. */
 int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err);
 
 #endif

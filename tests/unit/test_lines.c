@@ -1,9 +1,11 @@
-/* test_lines.c - a file of lines that is made anew: what a power cut at any moment leaves of it
- *
- * The linker hands us syncs and renames. */
+/* test_lines.c - a file of lines that is made anew: what a power cut at any moment leaves of it,
+ * and what a process that sleeps at any moment of it. The linker hands us opens, syncs and renames.
+ */
 #include "libworker/train/lines.h"
+#include "proto/macros.h"
 #include "tests/test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,16 +18,46 @@ static int fd;
 static char deeds[128]; /* in their order */
 static int fails;       /* that sync, from 1 on; 0: none */
 static int n_syncs;
+static const char
+    *sleeps_at; /* before that the process sleeps, until another has taken its place */
 
+int __real_open64(const char *name, int flags, ...);
+int __wrap_open64(const char *name, int flags, ...);
 int __real_fsync(int of);
 int __wrap_fsync(int of);
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 
+static void sleep_at(const char *deed);
+
 static void note(const char *deed)
 {
     const size_t used = strlen(deeds);
     snprintf(deeds + used, sizeof(deeds) - used, "%s ", deed);
+    sleep_at(deed);
+}
+
+/* Who comes next makes the file anew, and has a line of its own. */
+static void sleep_at(const char *deed)
+{
+    if (sleeps_at == NULL || strcmp(sleeps_at, deed) != 0) {
+        return;
+    }
+    sleeps_at = NULL;
+    const int next = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+    const int anew = lines_make_anew(next, path, 8, NULL);
+    ck_assert_int_gt(anew, 0);
+    ck_assert_int_eq(write(anew, "next\n", 5), 5);
+    close(anew);
+    close(next);
+}
+
+int __wrap_open64(const char *name, int flags, ...)
+{
+    if (strstr(name, ".new") != NULL) {
+        sleep_at("open");
+    }
+    return __real_open64(name, flags, 0644);
 }
 
 int __wrap_fsync(int of)
@@ -55,6 +87,7 @@ static void setup(void)
     ck_assert_int_eq(write(fd, lines, strlen(lines)), (ssize_t)strlen(lines));
     deeds[0] = '\0';
     fails = n_syncs = 0;
+    sleeps_at = NULL;
 }
 
 static void teardown(void)
@@ -74,6 +107,20 @@ static void holds(const char *want)
     ck_assert_str_eq(have, want);
 }
 
+static int n_files(void)
+{
+    char folder[128];
+    int n = 0;
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+    DIR *dir = opendir(folder);
+    ck_assert_ptr_nonnull(dir);
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        n += entry->d_name[0] != '.';
+    }
+    closedir(dir);
+    return n;
+}
+
 /* Else the name may lead to a file without its bytes, and the old one is gone. */
 START_TEST(its_lines_are_on_the_disk_before_its_name_leads_there)
 {
@@ -89,15 +136,13 @@ END_TEST
 
 START_TEST(what_cannot_be_synced_replaces_nothing)
 {
-    char anew[160];
     fails = 1;
 
     ck_ms_fails(lines_make_anew(fd, path, 8, err), MS_E_IO, "cannot write ");
 
     ck_assert_str_eq(deeds, "file ");
     holds("one\ntwo\nthr");
-    snprintf(anew, sizeof(anew), "%s.new", path);
-    ck_assert_int_ne(access(anew, F_OK), 0);
+    ck_assert_int_eq(n_files(), 1);
 }
 END_TEST
 
@@ -115,6 +160,40 @@ START_TEST(a_folder_that_cannot_be_synced_is_no_reason_to_go_without)
 }
 END_TEST
 
+/* It looked before, and the names for the moment are by lot: it finds its own gone. */
+START_TEST(who_slept_in_the_middle_takes_nothing_from_who_came_next)
+{
+    static const char *const moments[] = {"open", "file", "rename"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(moments); i++) {
+        struct ms_err why = {0, ""};
+        sleeps_at = moments[i];
+
+        const int anew = lines_make_anew(fd, path, 8, &why);
+
+        ck_assert_msg(anew == 0, "%s: %d %s", moments[i], anew, why.text);
+        holds("one\ntwo\nnext\n");
+        ck_assert_int_eq(n_files(), 1);
+        teardown();
+        setup();
+    }
+}
+END_TEST
+
+START_TEST(what_a_killed_one_left_goes)
+{
+    char left[160];
+    snprintf(left, sizeof(left), "%s.new-0123456789abcdef", path);
+    close(open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    ck_assert_int_eq(n_files(), 2);
+
+    const int anew = lines_make_anew(fd, path, 8, NULL);
+
+    ck_assert_int_gt(anew, 0);
+    close(anew);
+    ck_assert_int_eq(n_files(), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lines");
@@ -123,6 +202,8 @@ int main(void)
     tcase_add_test(tc, its_lines_are_on_the_disk_before_its_name_leads_there);
     tcase_add_test(tc, what_cannot_be_synced_replaces_nothing);
     tcase_add_test(tc, a_folder_that_cannot_be_synced_is_no_reason_to_go_without);
+    tcase_add_test(tc, who_slept_in_the_middle_takes_nothing_from_who_came_next);
+    tcase_add_test(tc, what_a_killed_one_left_goes);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
