@@ -416,7 +416,10 @@ void best_keep(struct train *train, double value)
     const struct best_one mine = {train->progress.step, value};
     struct best_list *kept = &train->kept;
     find_kept(train);
-    if (kept->seen == mine.step || !isfinite(value) || place_of(kept, mine.step, value) < kept->n) {
+    if (!isfinite(value)) {
+        return; /* none, which may come yet */
+    }
+    if (kept->seen == mine.step || place_of(kept, mine.step, value) < kept->n) {
         kept->seen = mine.step;
         return;
     }

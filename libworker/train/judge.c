@@ -30,9 +30,14 @@ void watch_count(struct watch *watch, int wants_more, double min_delta, uint64_t
     }
 }
 
+/* NaN: there is none, as where an evaluation that is made again was given up. */
 static double value_of(const struct train *train, enum job_score score)
 {
     const struct train_progress *progress = &train->progress;
+    const int is_told = score == JOB_SCORE_LOSS || score == JOB_SCORE_ACCURACY;
+    if (!is_told && !train->has_scores) {
+        return NAN;
+    }
     switch (score) {
     case JOB_SCORE_LOSS:
         return progress->eval_loss;

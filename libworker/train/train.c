@@ -412,6 +412,7 @@ static int evaluate(struct train *train, struct ms_err *err)
     double sums[EVAL_SUMS] = {0};
     note_phase(train, progress, TRAIN_EVALUATING);
     note_unsettled(train);
+    train->has_scores = 0;
     if (train->scores != NULL) {
         scores_clear(train->scores);
     }
@@ -436,6 +437,7 @@ static int evaluate(struct train *train, struct ms_err *err)
         return 0;
     }
     train->evaluates = 0;
+    train->has_scores = 1;
     progress->has_eval = 1;
     progress->eval_loss = evaluation_loss(sums);
     progress->accuracy = evaluation_accuracy(train->cfg.job, sums);

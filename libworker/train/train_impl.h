@@ -79,6 +79,7 @@ struct train {
     struct train_progress progress;
     struct batch batch; /* of the step in hand; it is released after the step's commit */
     int has_batch;
+    int has_scores;          /* those of the last evaluation are summed up, over all ranks */
     int is_within;           /* the loader's next batch, or that one, is a later part of a step */
     int evaluates;           /* the evaluation after the last step is due */
     int has_skipped;         /* ... and was not made: train_skip_evaluation */
