@@ -300,32 +300,53 @@ int ms_file_move(const char *from, const char *path, struct ms_err *err)
     return ms_folder_sync(path, err);
 }
 
+static int fail_others(const char *path, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_EXISTS, "%s is another process's by now", path);
+}
+
 /* Where no other name can be had, as on a disk that fails: what comes between look and end is lost.
  */
-static int remove_at_once(const char *path, int fd, struct ms_err *err)
+static int remove_at_once(const char *path, struct ms_err *err)
 {
-    if (!ms_name_leads_to(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, fd)) {
-        return ms_fail(err, MS_E_EXISTS, "%s is another process's by now", path);
-    }
     return unlink(path) == 0 ? ms_folder_sync(path, err)
                              : ms_fail_errno(err, MS_E_IO, "cannot take away %s", path);
+}
+
+/* Under its old name again, where that is free. */
+static void give_back(const char *step, const char *path)
+{
+    const int why = errno;
+    if (link(step, path) == 0 || errno == EEXIST) {
+        (void)unlink(step);
+    } else { /* a folder, or a file system without links */
+        (void)rename(step, path);
+    }
+    errno = why;
 }
 
 int ms_file_remove(const char *path, int fd, struct ms_err *err)
 {
     char step[STEP_PATH_MAX];
+    struct stat st;
+    if (lstat(path, &st) != 0 && errno == ENOENT) {
+        return MS_OK;
+    }
+    if (!ms_name_leads_to(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, fd)) {
+        return fail_others(path, err);
+    }
     if (draw_step(path, step) != 0 || rename(path, step) != 0) {
-        return errno == ENOENT ? MS_OK : remove_at_once(path, fd, err);
+        return errno == ENOENT ? MS_OK : remove_at_once(path, err);
     }
-    if (ms_name_leads_to(AT_FDCWD, step, AT_SYMLINK_NOFOLLOW, fd)) {
-        (void)unlink(step);
-        return ms_folder_sync(path, err);
+    if (!ms_name_leads_to(AT_FDCWD, step, AT_SYMLINK_NOFOLLOW, fd)) {
+        give_back(step, path);
+        return fail_others(path, err);
     }
-    if (link(step, path) != 0 && errno != EEXIST) { /* there are file systems without links */
-        (void)rename(step, path);
+    if (unlink(step) != 0) {
+        give_back(step, path);
+        return ms_fail_errno(err, MS_E_IO, "cannot take away %s", path);
     }
-    (void)unlink(step);
-    return ms_fail(err, MS_E_EXISTS, "%s is another process's by now", path);
+    return ms_folder_sync(path, err);
 }
 
 int ms_folder_sync(const char *path, struct ms_err *err)

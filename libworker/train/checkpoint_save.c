@@ -214,13 +214,58 @@ static int write_manifest(const struct checkpoint_manifest *m, const char *path,
     return rc < 0 ? rc : ms_folder_sync(path, err);
 }
 
-/* Of this step there is none that is whole, or has these bits. What is left of one goes, the
- * manifest first: it never stands beside data of another one. left: that manifest, which was looked
- * at; negative: there was none. One that came since is of who took over. */
-static int make_way(const char *path, int left, struct ms_err *err)
+/* What lies there of a step, whatever that is worth; negative: nothing did. */
+struct left {
+    int manifest, data;
+};
+
+static int look_at_one(const char *stem, const char *tail, int *ret_fd, struct ms_err *err)
 {
-    const int rc = left >= 0 ? ms_file_remove(path, left, err) : 0;
-    return rc == MS_E_EXISTS ? fail_taken_over(path, err) : rc;
+    char path[CHECKPOINT_PATH_MAX];
+    snprintf(path, sizeof(path), "%s%s", stem, tail);
+    *ret_fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_fd >= 0 || errno == ENOENT ? 0
+                                           : ms_fail_errno(err, MS_E_IO, "cannot replace %s", path);
+}
+
+static int look_at_left(const char *stem, struct left *ret, struct ms_err *err)
+{
+    ret->data = -1;
+    const int rc = look_at_one(stem, ".json", &ret->manifest, err);
+    return rc < 0 ? rc : look_at_one(stem, ".safetensors", &ret->data, err);
+}
+
+static void forget_left(const struct left *left)
+{
+    const int why = errno; /* for who asks of what kind the failure was */
+    if (left->manifest >= 0) {
+        close(left->manifest);
+    }
+    if (left->data >= 0) {
+        close(left->data);
+    }
+    errno = why;
+}
+
+/* Of this step there is none that is whole, or has these bits. What is left of one goes, the
+ * manifest first: it never stands beside data of another one, and those would take the room of the
+ * new ones. What came since is of who took over. */
+static int make_way(const char *stem, const struct left *left, struct ms_err *err)
+{
+    char path[CHECKPOINT_PATH_MAX];
+    int rc = 0;
+    if (left->manifest >= 0) {
+        snprintf(path, sizeof(path), "%s.json", stem);
+        rc = ms_file_remove(path, left->manifest, err);
+    }
+    if (rc == MS_E_EXISTS) {
+        return fail_taken_over(path, err);
+    }
+    if (rc == 0 && left->data >= 0) {
+        snprintf(path, sizeof(path), "%s.safetensors", stem);
+        (void)ms_file_remove(path, left->data, NULL); /* else they are replaced */
+    }
+    return rc;
 }
 
 /* Texts stay save's. */
@@ -316,14 +361,14 @@ static int write_files(struct checkpoint_save *save, void *const *buffers,
 }
 
 static int write_new(struct checkpoint_save *save, void *const *buffers,
-                     const struct checkpoint_facts *facts, const char *stem, int left,
-                     struct ms_err *err)
+                     const struct checkpoint_facts *facts, const char *stem,
+                     const struct left *left, struct ms_err *err)
 {
     char path[CHECKPOINT_PATH_MAX];
     struct held data = {.fd = -1};
     snprintf(path, sizeof(path), "%s.json", stem);
     snprintf(data.path, sizeof(data.path), "%s.safetensors", stem);
-    int rc = make_way(path, left, err);
+    int rc = make_way(stem, left, err);
     rc = rc < 0 ? rc : write_files(save, buffers, facts, path, &data, err);
     if (rc < 0 && rc != MS_E_ABORTED) { /* else they are another process's */
         take_back(path, &data);
@@ -342,17 +387,12 @@ static int write_step(struct checkpoint_save *save, void *const *buffers,
                       const struct checkpoint_facts *facts, struct ms_err *err)
 {
     char stem[CHECKPOINT_STEM_MAX];
-    char path[CHECKPOINT_PATH_MAX];
+    struct left left;
     checkpoint_keep_stem(save, facts->step, stem);
-    snprintf(path, sizeof(path), "%s.json", stem);
-    const int there = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    int rc = take_over(save, buffers, facts, err);
-    rc = rc == 1 ? write_new(save, buffers, facts, stem, there, err) : rc;
-    if (there >= 0) {
-        const int why = errno; /* for who asks of what kind the failure was */
-        close(there);
-        errno = why;
-    }
+    int rc = look_at_left(stem, &left, err);
+    rc = rc < 0 ? rc : take_over(save, buffers, facts, err);
+    rc = rc == 1 ? write_new(save, buffers, facts, stem, &left, err) : rc;
+    forget_left(&left);
     return rc;
 }
 

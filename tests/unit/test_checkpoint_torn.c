@@ -27,6 +27,8 @@ static struct {
     int syncs;        /* for real */
     ino_t folders[8]; /* that were synced */
     int n_folders;
+    int data_room;           /* so many files of data have room, and texts always; 0: any */
+    int is_text;             /* what is being written */
     int holds;               /* SMALL: so many checkpoints have room */
     int ends;                /* files that are read end at once, however long they were */
     int has_no_links;        /* that a manifest could be named by */
@@ -36,6 +38,7 @@ static struct {
 } world;
 
 static int count_manifests(void);
+static int count_data(void);
 
 ssize_t __real_write(int fd, const void *bytes, size_t size);
 ssize_t __wrap_write(int fd, const void *bytes, size_t size);
@@ -55,6 +58,9 @@ int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int 
 /* How much of size gets through; the first that gets nothing through fails. */
 static size_t let_through(size_t size)
 {
+    if (world.data_room > 0) {
+        return world.is_text || count_data() < world.data_room ? size : 0;
+    }
     if (world.how == NOTHING) {
         world.bytes_seen += (long)size;
         return size;
@@ -73,7 +79,7 @@ static ssize_t end(ssize_t n, size_t size)
         _exit(0);
     }
     if (n == 0 && size > 0) {
-        errno = world.how == FULL || world.how == SMALL ? ENOSPC : EIO;
+        errno = world.data_room > 0 || world.how == FULL || world.how == SMALL ? ENOSPC : EIO;
         return -1;
     }
     return n;
@@ -81,7 +87,9 @@ static ssize_t end(ssize_t n, size_t size)
 
 ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 {
+    world.is_text = size > 0 && *(const char *)bytes == '{';
     size_t n = let_through(size);
+    world.is_text = 0;
     return end(n > 0 ? __real_write(fd, bytes, n) : 0, size);
 }
 
@@ -276,6 +284,18 @@ static int count_manifests(void)
     }
     const int n = (int)entries.n;
     checkpoint_entries_fini(&entries);
+    return n;
+}
+
+static int count_data(void)
+{
+    int n = 0;
+    DIR *stream = opendir(cfg.folder);
+    ck_assert_ptr_nonnull(stream);
+    for (const struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
+        n += strstr(entry->d_name, ".safetensors") != NULL;
+    }
+    closedir(stream);
     return n;
 }
 
@@ -586,6 +606,20 @@ START_TEST(who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote)
     ck_assert_int_ge(at, 6);
     world.meanwhile = NULL;
     world.hangs_at = 0;
+}
+END_TEST
+
+/* The training went back to the one before it: the room of its data is that of the new ones. */
+START_TEST(a_damaged_one_has_no_room_on_a_small_disk)
+{
+    ck_ms_ok(write_step(20, err));
+    ck_ms_ok(write_step(30, err));
+    damage(30);
+    world.data_room = 2;
+    ck_ms_ok(write_step(30, err));
+    world.data_room = 0;
+    ck_assert(is_complete(20) && is_complete(30));
+    ck_assert_int_eq(count_files(), 4);
 }
 END_TEST
 
@@ -909,6 +943,7 @@ int main(void)
     tcase_add_test(tc, who_hangs_before_its_manifest_keeps_its_data);
     tcase_add_loop_test(tc, who_hung_and_finds_its_data_gone_names_no_manifest, 0, 2);
     tcase_add_loop_test(tc, who_hung_leaves_what_its_successor_wrote_of_the_same_step, 0, 2);
+    tcase_add_test(tc, a_damaged_one_has_no_room_on_a_small_disk);
     tcase_add_loop_test(tc, who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote, 0, 2);
     tcase_add_loop_test(tc, who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote, 0, 4);
     tcase_add_test(tc, the_same_bytes_in_another_file_are_its_data);

@@ -275,6 +275,39 @@ START_TEST(another_name_takes_the_place_of_a_file)
 }
 END_TEST
 
+static ino_t inode_of(const char *name)
+{
+    struct stat st;
+    return lstat(in(name), &st) == 0 ? st.st_ino : 0;
+}
+
+/* By what it leads to; a folder is none that goes. */
+START_TEST(a_name_is_taken_from_the_file_that_was_looked_at_alone)
+{
+    put("file", "one");
+    const int one = open(path, O_PATH | O_CLOEXEC);
+    put("other", "two");
+    ck_assert_int_eq(rename(in("other"), path), 0);
+    const ino_t two = inode_of("file");
+    ck_ms_fails(ms_file_remove(path, one, err), MS_E_EXISTS, "is another process's by now");
+    ck_assert(inode_of("file") == two);
+    close(one);
+
+    const int again = open(path, O_PATH | O_CLOEXEC);
+    ck_ms_ok(ms_file_remove(path, again, err));
+    ck_assert(inode_of("file") == 0);
+    ck_ms_ok(ms_file_remove(path, again, err)); /* there is none */
+    close(again);
+
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    const int folder = open(path, O_PATH | O_CLOEXEC);
+    ck_ms_fails(ms_file_remove(path, folder, err), MS_E_IO, "cannot take away ");
+    ck_assert(inode_of("file") != 0);
+    close(folder);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file_write");
@@ -291,6 +324,7 @@ int main(void)
     tcase_add_test(tcase, what_is_no_file_is_not_appended_to);
     tcase_add_test(tcase, what_is_no_file_is_not_replaced);
     tcase_add_test(tcase, another_name_takes_the_place_of_a_file);
+    tcase_add_test(tcase, a_name_is_taken_from_the_file_that_was_looked_at_alone);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
