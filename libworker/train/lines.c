@@ -97,7 +97,7 @@ static int is_taken(int fd, const char *path)
     return access(path, F_OK) == 0 && !ms_name_leads_to(AT_FDCWD, path, 0, fd);
 }
 
-enum { ANEW_MAX = MS_PATH_MAX + 64 };
+enum { ANEW_MAX = MS_PATH_MAX + 64, LOT_DIGITS = 16 };
 
 /* By lot: whoever sleeps here finds, when it wakes, no file of another under the name of its own.
  */
@@ -116,13 +116,15 @@ static void clear_others(const char *path, const char *own)
 {
     char folder[MS_PATH_MAX + 33];
     const char *name = strrchr(own, '/') != NULL ? strrchr(own, '/') + 1 : own;
-    const size_t n_head = strlen(name) - 16;
+    const size_t n_head = strlen(name) - LOT_DIGITS;
     DIR *dir = opendir(ms_folder_of(path, folder, sizeof(folder)));
     if (dir == NULL) {
         return;
     }
     for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        if (strncmp(entry->d_name, name, n_head) == 0 && strcmp(entry->d_name, name) != 0) {
+        const char *lot = entry->d_name + n_head; /* only where the head is the same */
+        if (strncmp(entry->d_name, name, n_head) == 0 && strcmp(entry->d_name, name) != 0 &&
+            strspn(lot, "0123456789abcdef") == LOT_DIGITS && lot[LOT_DIGITS] == '\0') {
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
         }
     }
