@@ -78,6 +78,11 @@ int msw_gru(struct msw_net *net, int x, int64_t hidden, const char *keys)
     return add_with(net, "gru", x, "hidden", hidden, "", 0, keys);
 }
 
+int msw_rnn(struct msw_net *net, int x, int64_t hidden, const char *keys)
+{
+    return add_with(net, "rnn", x, "hidden", hidden, "", 0, keys);
+}
+
 int msw_batch_norm(struct msw_net *net, int x, const char *keys)
 {
     return add_one(net, "batch_norm", x, keys);

@@ -102,6 +102,7 @@ MSW_API int msw_class_token(struct msw_net *net, int x, const char *keys);
 MSW_API int msw_attention(struct msw_net *net, int x, int64_t heads, const char *keys);
 MSW_API int msw_lstm(struct msw_net *net, int x, int64_t hidden, const char *keys);
 MSW_API int msw_gru(struct msw_net *net, int x, int64_t hidden, const char *keys);
+MSW_API int msw_rnn(struct msw_net *net, int x, int64_t hidden, const char *keys);
 MSW_API int msw_batch_norm(struct msw_net *net, int x, const char *keys);
 MSW_API int msw_layer_norm(struct msw_net *net, int x, const char *keys);
 MSW_API int msw_group_norm(struct msw_net *net, int x, int64_t groups, const char *keys);

@@ -705,16 +705,27 @@ static void attention_bwd(const struct call *c)
     free(p);
 }
 
-/* ---- LSTM and GRU ---- */
+/* ---- recurrent cells ---- */
 
 static struct ref_recurrent recurrent_of(const struct call *c, const struct op *op, int weight)
 {
     const int64_t *d = c->t_in[0]->shape.dim;
-    const int64_t gates = op->kind == OP_GRU ? 3 : 4;
+    static const struct {
+        enum op_kind op;
+        enum kernel_cell cell;
+        int64_t gates;
+    } cells[] = {{OP_LSTM, CELL_LSTM, 4},
+                 {OP_GRU, CELL_GRU, 3},
+                 {OP_RNN_TANH, CELL_TANH, 1},
+                 {OP_RNN_RELU, CELL_RELU, 1}};
+    size_t i = 0;
+    while (cells[i].op != op->kind) {
+        i++;
+    }
     return (struct ref_recurrent){.n = d[0],
                                   .tokens = d[1],
-                                  .width = d[2] / gates,
-                                  .is_gru = op->kind == OP_GRU,
+                                  .width = d[2] / cells[i].gates,
+                                  .cell = cells[i].cell,
                                   .is_reversed = op->is_reversed,
                                   .x = c->in[0],
                                   .w = c->in[weight],
@@ -985,6 +996,8 @@ static call_fn *const references[OP_KINDS] = {
     [OP_ATTENTION_BWD] = attention_bwd,
     [OP_LSTM] = recurrent,
     [OP_GRU] = recurrent,
+    [OP_RNN_TANH] = recurrent,
+    [OP_RNN_RELU] = recurrent,
     [OP_RECURRENT_BWD] = recurrent_bwd,
     [OP_LAYER_NORM] = sample_norm,
     [OP_GROUP_NORM] = sample_norm,

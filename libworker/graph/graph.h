@@ -90,6 +90,8 @@ enum op_kind { /* op.h: a row each */
                OP_LSTM, /* x (n, t, 4 h): what a dense layer of the input gives to the gates, w (4
                            h, h), perhaps b (4 h) -> y (n, t, h): h of each token */
                OP_GRU,  /* x (n, t, 3 h), w (3 h, h), perhaps b (3 h) -> y (n, t, h) */
+               OP_RNN_TANH,   /* x (n, t, h), w (h, h), perhaps b (h) -> y (n, t, h) */
+               OP_RNN_RELU,   /* as OP_RNN_TANH */
                OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
                                  -> y, batch mean (c), batch variance (c, population) */
                OP_LAYER_NORM, /* x, perhaps gamma, perhaps beta -> y: of each sample's values, with

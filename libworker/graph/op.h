@@ -53,6 +53,10 @@ static inline int op_is_backward(const struct op_row *row)
     return row->wants == NULL;
 }
 
+/* Of a recurrent op: values that it wants of its input for each one that it makes, 1 to 4; 0: it is
+ * none. */
+int64_t op_gates(enum op_kind kind);
+
 /* How OP_SCALE's factor is repeated over x: along samples, and along its dimensions of 1. */
 enum scale_of { SCALE_NOT, SCALE_CHANNELS, SCALE_VALUES, SCALE_ALL };
 enum scale_of graph_scale_of(const struct shape *x, const struct shape *gamma);

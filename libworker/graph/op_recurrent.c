@@ -1,17 +1,27 @@
-/* op_recurrent.c - LSTM and GRU over the tokens of sequences, behind a dense layer of their input
- */
+/* op_recurrent.c - recurrent cells over the tokens of sequences, behind a dense layer of their
+ * input */
 #include "libworker/graph/graph_impl.h"
 #include "libworker/graph/tape.h"
+
+int64_t op_gates(enum op_kind kind)
+{
+    return kind == OP_LSTM                              ? 4
+           : kind == OP_GRU                             ? 3
+           : kind == OP_RNN_TANH || kind == OP_RNN_RELU ? 1
+                                                        : 0;
+}
 
 static int infer_recurrent(const struct graph *graph, const struct op *op, struct shape *ret,
                            struct ms_err *err)
 {
     const struct shape *x = &graph->tensors[op->in[0]]->shape;
     const struct shape *w = &graph->tensors[op->in[1]]->shape;
-    const int64_t gates = op->kind == OP_GRU ? 3 : 4;
+    const int64_t gates = op_gates(op->kind);
     if (!shape_is_sequence(x) || x->dim[2] % gates != 0) {
-        return graph_fail_op(graph, op, err, "the input must be %lld gates (n, tokens, %lld h)",
-                             (long long)gates, (long long)gates);
+        return gates > 1 ? graph_fail_op(graph, op, err,
+                                         "the input must be %lld gates (n, tokens, %lld h)",
+                                         (long long)gates, (long long)gates)
+                         : graph_fail_op(graph, op, err, "the input must be (n, tokens, h)");
     }
     const struct shape want = {2, {x->dim[2], x->dim[2] / gates}};
     if (!shape_equal(w, &want)) {
@@ -52,29 +62,21 @@ static double products_of_recurrent_bwd(const struct graph *graph, const struct 
     return 2 * products_of(graph, op->in[2], op->in[3]);
 }
 
+#define CELL_ROW(kind_, name_, page_)                                                              \
+    {                                                                                              \
+        .kind = (kind_), .name = (name_), .n_in = 3, .n_out = 1, .n_optional = 1, .wants = "vpp",  \
+        .differentiable = 7, .infer = infer_recurrent, .gradient = gradient_recurrent,             \
+        .products = products_of_recurrent, .page = (page_)                                         \
+    }
 static const struct op_row rows[] = {
-    {.kind = OP_LSTM,
-     .name = "lstm",
-     .n_in = 3,
-     .n_out = 1,
-     .n_optional = 1,
-     .wants = "vpp",
-     .differentiable = 7,
-     .infer = infer_recurrent,
-     .gradient = gradient_recurrent,
-     .products = products_of_recurrent,
-     .page = "Long short-term memory over tokens, of four gates that a dense layer made."},
-    {.kind = OP_GRU,
-     .name = "gru",
-     .n_in = 3,
-     .n_out = 1,
-     .n_optional = 1,
-     .wants = "vpp",
-     .differentiable = 7,
-     .infer = infer_recurrent,
-     .gradient = gradient_recurrent,
-     .products = products_of_recurrent,
-     .page = "Gated recurrent units over tokens, of three gates that a dense layer made."},
+    CELL_ROW(OP_LSTM, "lstm",
+             "Long short-term memory over tokens, of four gates that a dense layer made."),
+    CELL_ROW(OP_GRU, "gru",
+             "Gated recurrent units over tokens, of three gates that a dense layer made."),
+    CELL_ROW(OP_RNN_TANH, "rnn_tanh",
+             "Over tokens, tanh of what a dense layer made and of the token before."),
+    CELL_ROW(OP_RNN_RELU, "rnn_relu",
+             "Over tokens, what is above 0 of what a dense layer made and of the token before."),
     {.kind = OP_RECURRENT_BWD,
      .name = "recurrent_bwd",
      .n_in = 5,

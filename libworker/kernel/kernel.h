@@ -351,7 +351,7 @@ size_t kernel_attention_scratch(const struct kernel_attention *attention, int is
 int kernel_attention_forward(const struct kernel_attention *attention, int threads);
 int kernel_attention_backward(const struct kernel_attention *attention, int threads);
 
-/* ---- LSTM and GRU ---- */
+/* ---- recurrent cells ---- */
 
 /* Recurrent layers over the tokens of each sample, with PyTorch's gates (Hochreiter and
  * Schmidhuber, 1997, with Gers' forget gate; Cho et al., 2014). x is what the gates get of the
@@ -360,18 +360,20 @@ int kernel_attention_backward(const struct kernel_attention *attention, int thre
  *         h = o tanh(c)
  *   GRU   r, z = sigmoid(a_r), sigmoid(a_z); n = tanh(x_n + r (weight_n h + bias_n));
  *         h = (1 - z) n + z h
+ *   TANH, RELU (Elman, 1990)  h = tanh(a), or the larger one of a and 0
  * Samples go in blocks, each on one thread through all tokens: threads change no bit. All memory is
  * borrowed for the call. */
+enum kernel_cell { CELL_LSTM, CELL_GRU, CELL_TANH, CELL_RELU };
 struct kernel_recurrent {
     int64_t n, tokens, width; /* width: of h */
-    int is_gru;
+    enum kernel_cell cell;
     int is_reversed; /* from the last token to the first one */
     kernel_product_fn *product;
-    const float *x;      /* (n, tokens, gates, width): 4 gates, of a GRU 3 */
+    const float *x;      /* (n, tokens, gates, width): 4 gates, of a GRU 3, else 1 */
     const float *weight; /* (gates, width, width) */
     const float *bias;   /* (gates, width); NULL: there is none */
     float *kept;         /* (n, tokens, kernel_recurrent_kept): forward writes, backward reads; NULL
-                            in forward: not wanted */
+                            in forward: not wanted; and where there are none */
     float *y;            /* (n, tokens, width): h; forward writes, backward reads */
     const float *dy;     /* backward: as y */
     float *dx;           /* ... as x */
@@ -379,9 +381,9 @@ struct kernel_recurrent {
     float *dbias;        /* ... NULL: unwanted */
     void *scratch;       /* kernel_recurrent_scratch bytes, aligned to 64; overwritten */
 };
-/* Floats that are kept of a token of a sample; reads is_gru and width. */
+/* Floats that are kept of a token of a sample, 0: y is enough; reads cell and width. */
 int64_t kernel_recurrent_kept(const struct kernel_recurrent *recurrent);
-/* Bytes for a call on up to so many threads; reads sizes and is_gru. */
+/* Bytes for a call on up to so many threads; reads sizes and cell. */
 size_t kernel_recurrent_scratch(const struct kernel_recurrent *recurrent, int is_backward,
                                 int threads);
 /* 0, or what the product returned. */

@@ -1,4 +1,4 @@
-/* recurrent.c - LSTM and GRU over sequences, around somebody's matrix products
+/* recurrent.c - recurrent cells over sequences, around somebody's matrix products
  *
  * A block of samples goes through all its tokens on one thread: nobody waits for anybody between
  * two tokens, and how many samples a block has follows from how many there are, so that no bit
@@ -29,12 +29,18 @@ struct block { /* of samples, on one thread */
 
 static int64_t gates_of(const struct kernel_recurrent *r)
 {
-    return r->is_gru ? 3 : 4;
+    static const int gates[] = {[CELL_LSTM] = 4, [CELL_GRU] = 3, [CELL_TANH] = 1, [CELL_RELU] = 1};
+    return gates[r->cell];
 }
 
 int64_t kernel_recurrent_kept(const struct kernel_recurrent *r)
 {
-    return (gates_of(r) + 1) * r->width;
+    return gates_of(r) > 1 ? (gates_of(r) + 1) * r->width : 0;
+}
+
+static int is_gru(const struct kernel_recurrent *r)
+{
+    return r->cell == CELL_GRU;
 }
 
 static int64_t rows_of(const struct kernel_recurrent *r)
@@ -55,7 +61,7 @@ static int64_t lines(int64_t floats)
 static int64_t common_floats(const struct kernel_recurrent *r, int is_backward)
 {
     return !is_backward ? lines(gates_of(r) * r->width * r->width)
-           : r->is_gru  ? lines(r->n * r->tokens * r->width)
+           : is_gru(r)  ? lines(r->n * r->tokens * r->width)
                         : 0;
 }
 
@@ -113,7 +119,7 @@ static void forward_row(const struct block *b, int64_t row, int64_t step)
         .cells = b->cells + row * w,
         .kept = r->kept != NULL ? r->kept + at(b, row, t, kept) : b->kept,
         .y = r->y + at(b, row, t, w)};
-    recurrent_units(&c, r->is_gru);
+    recurrent_units(&c, r->cell);
 }
 
 /* Of each sample: the bias, and y of the token before times the weight. */
@@ -163,19 +169,22 @@ static void backward_row(const struct block *b, int64_t row, int64_t step)
     const struct kernel_recurrent *r = b->r;
     const int64_t w = r->width, t = place(r, step), kept = kernel_recurrent_kept(r);
     const int64_t before = step > 0 ? place(r, step - 1) : 0;
-    const float *last =
-        r->is_gru ? r->y + at(b, row, before, w) : r->kept + at(b, row, before, kept) + 4 * w;
-    last = step > 0 ? last : b->zeros;
+    const float *last = b->zeros;
+    if (step > 0) {
+        last = r->cell == CELL_LSTM ? r->kept + at(b, row, before, kept) + 4 * w
+                                    : r->y + at(b, row, before, w);
+    }
     const struct recurrent_cell c = {.width = w,
                                      .last = last,
                                      .dy = r->dy + at(b, row, t, w),
                                      .carry = b->carry + row * w,
                                      .cells = b->cells + row * w,
-                                     .kept = r->kept + at(b, row, t, kept),
+                                     .kept = kept > 0 ? r->kept + at(b, row, t, kept) : b->kept,
+                                     .y = r->y + at(b, row, t, w),
                                      .dx = r->dx + at(b, row, t, gates_of(r) * w),
                                      .dh =
-                                         (float *)r->scratch + (r->is_gru ? at(b, row, t, w) : 0)};
-    recurrent_units_backward(&c, r->is_gru);
+                                         (float *)r->scratch + (is_gru(r) ? at(b, row, t, w) : 0)};
+    recurrent_units_backward(&c, r->cell);
 }
 
 /* carry = dgates times rows of the weight, + beta carry. */
@@ -202,7 +211,7 @@ static int carry_back(const struct block *b, int64_t token)
     const struct kernel_recurrent *r = b->r;
     const int64_t w = r->width, gates = gates_of(r);
     const float *dx = r->dx + at(b, 0, token, gates * w);
-    if (!r->is_gru) {
+    if (!is_gru(r)) {
         return carry_gates(b, dx, gates * w, gates * w, r->weight, 0);
     }
     int rc = carry_gates(b, dx, 2 * w, gates * w, r->weight, 1);
@@ -255,7 +264,7 @@ static struct gate_rows rows_of_gate(const struct kernel_recurrent *r, int64_t g
     struct gate_rows rows = {.stride = gates_of(r) * r->width,
                              .n = left < WEIGHT_ROWS ? left : WEIGHT_ROWS};
     rows.from = r->dx + gate * r->width + first;
-    if (r->is_gru && gate == 2) {
+    if (is_gru(r) && gate == 2) {
         rows.stride = r->width;
         rows.from = (const float *)r->scratch + first;
     }

@@ -6,7 +6,6 @@
 
 #include "libworker/kernel/exact_lanes.h"
 #include "libworker/kernel/inline.h"
-#include "libworker/kernel/kernel.h"
 
 enum { UNITS = 64 }; /* of which exponentials are on a thread's stack together */
 
@@ -147,7 +146,66 @@ static void gru_units_backward(const struct recurrent_cell *c, int64_t n)
     }
 }
 
+/* ---- one gate: tanh, or what is above 0; its derivative follows from what it made ---- */
+
+KERNEL_CLONES
+static void tanh_units(const struct recurrent_cell *c, int64_t n)
+{
+    double v[UNITS], e[UNITS];
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = (double)c->x[i] + (double)c->h[i];
+        e[i] = below(2.0 * v[i]);
+    }
+    exact_lanes_exp(e, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        c->y[i] = (float)tanh_of(v[i], e[i]);
+    }
+}
+
+KERNEL_CLONES
+static void tanh_units_backward(const struct recurrent_cell *c, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const double y = (double)c->y[i];
+        c->dx[i] = (float)(((double)c->dy[i] + (double)c->carry[i]) * (1.0 - y * y));
+    }
+}
+
+/* A NaN stays one. */
+KERNEL_CLONES
+static void relu_units(const struct recurrent_cell *c, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const double v = (double)c->x[i] + (double)c->h[i];
+        c->y[i] = (float)(v <= 0 ? 0.0 : v);
+    }
+}
+
+KERNEL_CLONES
+static void relu_units_backward(const struct recurrent_cell *c, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const double dh = (double)c->dy[i] + (double)c->carry[i];
+        c->dx[i] = (float)(c->y[i] > 0 ? dh : 0.0);
+    }
+}
+
 /* ---- calls ---- */
+
+typedef void units_fn(const struct recurrent_cell *cell, int64_t n);
+static const struct {
+    units_fn *forward, *backward;
+} cells[] = {
+    [CELL_LSTM] = {lstm_units, lstm_units_backward},
+    [CELL_GRU] = {gru_units, gru_units_backward},
+    [CELL_TANH] = {tanh_units, tanh_units_backward},
+    [CELL_RELU] = {relu_units, relu_units_backward},
+};
 
 static struct recurrent_cell forward_from(const struct recurrent_cell *c, int64_t u)
 {
@@ -161,16 +219,12 @@ static struct recurrent_cell forward_from(const struct recurrent_cell *c, int64_
     return from;
 }
 
-void recurrent_units(const struct recurrent_cell *c, int is_gru)
+void recurrent_units(const struct recurrent_cell *c, enum kernel_cell kind)
 {
     for (int64_t u = 0; u < c->width; u += UNITS) {
         const struct recurrent_cell units = forward_from(c, u);
         const int64_t n = c->width - u < UNITS ? c->width - u : UNITS;
-        if (is_gru) {
-            gru_units(&units, n);
-        } else {
-            lstm_units(&units, n);
-        }
+        cells[kind].forward(&units, n);
     }
 }
 
@@ -182,20 +236,17 @@ static struct recurrent_cell backward_from(const struct recurrent_cell *c, int64
     from.carry = c->carry + u;
     from.cells = c->cells + u;
     from.kept = c->kept + u;
+    from.y = c->y + u;
     from.dx = c->dx + u;
     from.dh = c->dh + u;
     return from;
 }
 
-void recurrent_units_backward(const struct recurrent_cell *c, int is_gru)
+void recurrent_units_backward(const struct recurrent_cell *c, enum kernel_cell kind)
 {
     for (int64_t u = 0; u < c->width; u += UNITS) {
         const struct recurrent_cell units = backward_from(c, u);
         const int64_t n = c->width - u < UNITS ? c->width - u : UNITS;
-        if (is_gru) {
-            gru_units_backward(&units, n);
-        } else {
-            lstm_units_backward(&units, n);
-        }
+        cells[kind].backward(&units, n);
     }
 }

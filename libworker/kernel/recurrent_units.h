@@ -1,10 +1,10 @@
-/* recurrent_units.h - LSTM and GRU: what a token's gates make of it, and its gradients
+/* recurrent_units.h - recurrent cells: what a token's gates make of it, and its gradients
  *
  * Of one token of one sample; kernel.h has the formulas. Private to this room. Any thread. */
 #ifndef RECURRENT_UNITS_H
 #define RECURRENT_UNITS_H
 
-#include <stdint.h>
+#include "libworker/kernel/kernel.h"
 
 struct recurrent_cell { /* parts of what has several stand `width` behind each other */
     int64_t width;
@@ -15,10 +15,11 @@ struct recurrent_cell { /* parts of what has several stand `width` behind each o
                            that of the token before without a weight */
     float *cells; /* LSTM: c, in backward its gradient, of the token before and then of this */
     float *kept;  /* gates, then c of an LSTM, what n gets of the token before of a GRU */
-    float *y, *dx;
+    float *y;     /* in backward it is read, of a cell of one gate */
+    float *dx;
     float *dh; /* GRU: gradient of what n gets of the token before */
 };
-void recurrent_units(const struct recurrent_cell *cell, int is_gru);
-void recurrent_units_backward(const struct recurrent_cell *cell, int is_gru);
+void recurrent_units(const struct recurrent_cell *cell, enum kernel_cell kind);
+void recurrent_units_backward(const struct recurrent_cell *cell, enum kernel_cell kind);
 
 #endif

@@ -7,6 +7,8 @@
 #ifndef REF_H
 #define REF_H
 
+#include "libworker/kernel/kernel.h"
+
 #include <stdint.h>
 
 struct ref_window {
@@ -63,11 +65,12 @@ void ref_dense_bwd_data(const double *dy, const double *w, int64_t n, int64_t in
                         double *dx);
 void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t in, int64_t out,
                            double *dw, double *db);
-/* LSTM and GRU: struct kernel_recurrent's formulas and shapes; b NULL: there is none. Both return
- * 0, or -1 without memory. */
+/* Recurrent cells: struct kernel_recurrent's formulas and shapes; b NULL: there is none. Both
+ * return 0, or -1 without memory. */
 struct ref_recurrent {
     int64_t n, tokens, width;
-    int is_gru, is_reversed;
+    enum kernel_cell cell;
+    int is_reversed;
     const double *x, *w, *b;
 };
 int ref_recurrent(const struct ref_recurrent *recurrent, double *y);

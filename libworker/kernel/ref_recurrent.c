@@ -1,4 +1,4 @@
-/* ref_recurrent.c - LSTM and GRU by their definition, in double: the oracle of the tests */
+/* ref_recurrent.c - recurrent cells by their definition, in double: the oracle of the tests */
 #include "libworker/kernel/ref.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct run { /* of a sample */
 
 static int64_t gates_of(const struct ref_recurrent *r)
 {
-    return r->is_gru ? 3 : 4;
+    return r->cell == CELL_LSTM ? 4 : r->cell == CELL_GRU ? 3 : 1;
 }
 
 static int64_t token_of(const struct ref_recurrent *r, int64_t step)
@@ -50,7 +50,13 @@ static void forward_unit(const struct run *run, int64_t step, int64_t j)
     for (int64_t i = 0; i < gates_of(r); i++) {
         a[i] = of_hidden(run, step, i * w + j);
     }
-    if (r->is_gru) {
+    if (r->cell == CELL_TANH || r->cell == CELL_RELU) {
+        const double v = x[0] + a[0];
+        g[0] = r->cell == CELL_TANH ? tanh(v) : v > 0 ? v : 0;
+        run->hidden[(step + 1) * w + j] = g[0];
+        return;
+    }
+    if (r->cell == CELL_GRU) {
         g[0] = sigmoid(x[0] + a[0]);
         g[w] = sigmoid(x[w] + a[1]);
         g[2 * w] = tanh(x[2 * w] + g[0] * a[2]);
@@ -148,6 +154,15 @@ static void gru_unit_back(struct back *b, int64_t step, int64_t j, double dh, do
     b->dh[j] = dh * g[w];
 }
 
+static void plain_unit_back(struct back *b, int64_t step, int64_t j, double dh, double *dx)
+{
+    const double h = b->run.gates[step * 4 * b->run.r->width + j];
+    const double slope = b->run.r->cell == CELL_TANH ? 1 - h * h : h > 0;
+    dx[0] = dh * slope;
+    b->da[j] = dx[0];
+    b->dh[j] = 0;
+}
+
 static void step_back(struct back *b, const double *dy, int64_t step)
 {
     const struct ref_recurrent *r = b->run.r;
@@ -155,10 +170,12 @@ static void step_back(struct back *b, const double *dy, int64_t step)
     for (int64_t j = 0; j < w; j++) {
         const double dh = dy[row * w + j] + b->dh[j];
         double *dx = b->dx + row * gates_of(r) * w + j;
-        if (r->is_gru) {
+        if (r->cell == CELL_LSTM) {
+            lstm_unit_back(b, step, j, dh, dx);
+        } else if (r->cell == CELL_GRU) {
             gru_unit_back(b, step, j, dh, dx);
         } else {
-            lstm_unit_back(b, step, j, dh, dx);
+            plain_unit_back(b, step, j, dh, dx);
         }
     }
     for (int64_t i = 0; i < gates_of(r) * w; i++) {

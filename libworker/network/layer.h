@@ -41,6 +41,8 @@ enum norm_over { OVER_SAMPLE, OVER_CHANNELS };
 
 enum recurrent_output { OUTPUT_SEQUENCE, OUTPUT_LAST };
 
+enum nonlinearity { NONLINEARITY_TANH, NONLINEARITY_RELU };
+
 enum mode { MODE_NEAREST, MODE_LINEAR };
 
 enum approximation { APPROXIMATE_NONE, APPROXIMATE_TANH };
@@ -61,9 +63,10 @@ struct layer {                    /* each kind has some of these */
     int64_t begin;              /* slice: first channel; token: which */
     int64_t leading;            /* positional_embedding, class_token: dimensions of 1 in front */
     int is_causal;              /* attention */
-    int64_t hidden, depth;      /* lstm, gru */
+    int64_t hidden, depth;      /* lstm, gru, rnn */
     int is_bidirectional;       /* ... */
     int output;                 /* ... enum recurrent_output */
+    int nonlinearity;           /* rnn: enum nonlinearity */
     struct padding padding;
     int ceil; /* of a pool: a window more for pixels that are left */
     struct rule weight, bias, gamma, beta, out_weight;
@@ -200,7 +203,7 @@ layer_build build_dense, build_slice, build_shuffle, build_relu, build_softmax, 
 /* layer_token.c */
 layer_build build_embedding, build_positional, build_tokens, build_class_token, build_token,
     build_dot_product, build_attention;
-/* layer_recurrent.c: lstm and gru */
+/* layer_recurrent.c: lstm, gru and rnn */
 layer_build build_recurrent;
 layer_check layer_check_recurrent;
 /* layer_lists.c: those that are lists */

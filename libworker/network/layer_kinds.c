@@ -307,34 +307,58 @@ static const char *const recurrent_parts[] = {
     "weight_ih_l0",       "weight_hh_l0",         "bias_ih_l0",
     "bias_hh_l0",         "weight_ih_l0_reverse", "weight_hh_l0_reverse",
     "bias_ih_l0_reverse", "bias_hh_l0_reverse",   NULL};
+static const char *const nonlinearities[] = {
+    [NONLINEARITY_TANH] = "tanh",
+    [NONLINEARITY_RELU] = "relu",
+    NULL,
+};
+#define HIDDEN_ROW                                                                                 \
+    {                                                                                              \
+        .key = "hidden", .type = FIELD_INT64, .flags = FIELD_REQUIRED, .offset = IN(hidden),       \
+        .min = 1, .max = OUT_MAX, .help = "channels that a direction makes of a token"             \
+    }
+#define LEVELS_ROW                                                                                 \
+    {                                                                                              \
+        .key = "layers", .type = FIELD_INT64, .offset = IN(depth), .min = 1, .max = DEPTH_MAX,     \
+        .builtin = "1", .help = "one behind the other"                                             \
+    }
+#define BIDIRECTIONAL_ROW                                                                          \
+    {                                                                                              \
+        .key = "bidirectional", .type = FIELD_BOOL, .offset = IN(is_bidirectional),                \
+        .builtin = "false",                                                                        \
+        .help = "a second one goes from the last token to the first; channels of both stand "      \
+                "in a row"                                                                         \
+    }
+#define OUTPUT_ROW                                                                                 \
+    {                                                                                              \
+        .key = "output", .type = FIELD_ENUM, .offset = IN(output), .choices = outputs,             \
+        .builtin = "sequence",                                                                     \
+        .help = "sequence: of each token; last: what is left behind all tokens, as a row"          \
+    }
 static const struct field recurrent_rows[] = {
     OWN_NAME,
-    {.key = "hidden",
-     .type = FIELD_INT64,
-     .flags = FIELD_REQUIRED,
-     .offset = IN(hidden),
-     .min = 1,
-     .max = OUT_MAX,
-     .help = "channels that a direction makes of a token"},
-    {.key = "layers",
-     .type = FIELD_INT64,
-     .offset = IN(depth),
-     .min = 1,
-     .max = DEPTH_MAX,
-     .builtin = "1",
-     .help = "one behind the other"},
-    {.key = "bidirectional",
-     .type = FIELD_BOOL,
-     .offset = IN(is_bidirectional),
-     .builtin = "false",
-     .help = "a second one goes from the last token to the first; channels of both stand in a row"},
+    HIDDEN_ROW,
+    LEVELS_ROW,
+    BIDIRECTIONAL_ROW,
     RATE_ROW("dropout", "0", "how many of the values between layers become 0 in training"),
-    {.key = "output",
+    OUTPUT_ROW,
+    RULE_ROW(weight, "fan_in", "how the weights begin"),
+    BIAS_ROW("fan_in"),
+    PARAMETERS_ROW(recurrent_parts),
+};
+static const struct field rnn_rows[] = {
+    OWN_NAME,
+    HIDDEN_ROW,
+    {.key = "nonlinearity",
      .type = FIELD_ENUM,
-     .offset = IN(output),
-     .choices = outputs,
-     .builtin = "sequence",
-     .help = "sequence: of each token; last: what is left behind all tokens, as a row"},
+     .offset = IN(nonlinearity),
+     .choices = nonlinearities,
+     .builtin = "tanh",
+     .help = "what becomes of the sum of a token's input and of the token before"},
+    LEVELS_ROW,
+    BIDIRECTIONAL_ROW,
+    RATE_ROW("dropout", "0", "how many of the values between layers become 0 in training"),
+    OUTPUT_ROW,
     RULE_ROW(weight, "fan_in", "how the weights begin"),
     BIAS_ROW("fan_in"),
     PARAMETERS_ROW(recurrent_parts),
@@ -526,6 +550,7 @@ const struct layer_kind layer_kinds[] = {
     {"attention", TABLE(attention_rows, "attention"), build_attention, 1, NULL},
     {"lstm", TABLE(recurrent_rows, "lstm"), build_recurrent, 1, layer_check_recurrent},
     {"gru", TABLE(recurrent_rows, "gru"), build_recurrent, 1, layer_check_recurrent},
+    {"rnn", TABLE(rnn_rows, "rnn"), build_recurrent, 1, layer_check_recurrent},
     {"batch_norm", TABLE(batch_norm_rows, "batch_norm"), build_batch_norm, 1, NULL},
     {"layer_norm", TABLE(layer_norm_rows, "layer_norm"), build_layer_norm, 1, NULL},
     {"group_norm", TABLE(group_norm_rows, "group_norm"), build_group_norm, 1, NULL},

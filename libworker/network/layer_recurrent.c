@@ -1,4 +1,5 @@
-/* layer_recurrent.c - the ops of recurrent layers, with the parameters of torch.nn.LSTM and GRU */
+/* layer_recurrent.c - the ops of recurrent layers, with the parameters of torch.nn.LSTM, GRU, RNN
+ */
 #include "libworker/network/layer.h"
 
 #include "libworker/graph/op.h"
@@ -31,13 +32,21 @@ static int level_param(const struct building *b, const struct layer *layer, int 
     return build_param(b, layer, name, shape, build_init(rule, fans));
 }
 
+static enum op_kind op_of(const struct building *b, const struct layer *layer)
+{
+    if (strcmp(b->kind->name, "rnn") == 0) {
+        return layer->nonlinearity == NONLINEARITY_RELU ? OP_RNN_RELU : OP_RNN_TANH;
+    }
+    return strcmp(b->kind->name, "gru") == 0 ? OP_GRU : OP_LSTM;
+}
+
 /* One direction of a level: (n, tokens, hidden). What the gates get of the input is a dense layer
  * of all tokens at once. */
 static int add_direction(const struct building *b, const struct layer *layer, int x, int level,
                          int is_reversed)
 {
-    const enum op_kind kind = strcmp(b->kind->name, "gru") == 0 ? OP_GRU : OP_LSTM;
-    const int64_t rows = (kind == OP_GRU ? 3 : 4) * layer->hidden;
+    const enum op_kind kind = op_of(b, layer);
+    const int64_t rows = op_gates(kind) * layer->hidden;
     const struct shape shapes[LEVEL_PARTS] = {{2, {rows, build_shape(b, x)->dim[2]}},
                                               {2, {rows, layer->hidden}},
                                               {1, {rows}},

@@ -602,7 +602,6 @@ static const struct {
     {"Selu", "there is no layer selu yet"},
     {"LRN", "there is no local response normalization yet"},
     {"Upsample", "it is of opset 9: export with opset 11 or later, where it is Resize"},
-    {"RNN", "recurrent layers are lstm and gru"},
     {"If", "graphs with branches that the data choose are no lists of layers"},
     {"Loop", "graphs with loops are no lists of layers"},
 };
@@ -632,12 +631,10 @@ static int fail_unknown(struct importer *m, const MsOnnx__Node *node)
     return import_fail(m, "this op is not known; docs/networks.md lists those that are");
 }
 
-/* Of an LSTM or GRU perhaps its states alone. */
+/* Of a recurrent one perhaps its states alone. */
 static int makes_something(const MsOnnx__Node *node)
 {
-    const int may_be_states =
-        strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0;
-    return node->n_output > 0 && (node->output[0][0] != '\0' || may_be_states);
+    return node->n_output > 0 && (node->output[0][0] != '\0' || import_is_recurrent(node->op_type));
 }
 
 static int import_node(struct importer *m, const MsOnnx__Node *node)

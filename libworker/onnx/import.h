@@ -287,13 +287,15 @@ int import_chosen(struct importer *m, const MsOnnx__Node *node); /* Where */
 
 /* ---- recurrent.c ---- */
 
+int import_is_recurrent(const char *op_type);
 /* So many rows of a parameter, for the gates of an LSTM or GRU. */
 int import_piece(struct importer *m, const MsOnnx__Node *node, const struct value *param,
                  int64_t first, int64_t rows);
-/* Pieces, or states, one behind the other: a Concat whose first input is one. */
+/* Pieces (or whole parameters), or states, one behind the other: a Concat whose first input is one.
+ */
 int import_join_pieces(struct importer *m, const MsOnnx__Node *node);
 int import_join_states(struct importer *m, const MsOnnx__Node *node);
-/* Pieces x with dimensions of 1 in these places. */
+/* Pieces x, or a whole parameter, with dimensions of 1 in these places. */
 int import_widen_pieces(struct importer *m, const MsOnnx__Node *node, int x, unsigned axes);
 /* One of states x: a token of what their layer makes. */
 int import_take_state(struct importer *m, const MsOnnx__Node *node, int x, int64_t place);

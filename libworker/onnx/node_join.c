@@ -144,14 +144,16 @@ static int import_concat(struct importer *m, const MsOnnx__Node *node)
          import_value(m, first)->kind == VALUE_REAL)) {
         return import_concat_ints(m, node);
     }
-    if (rc == MS_OK && first >= 0 && import_value(m, first)->kind == VALUE_PIECES) {
-        return import_join_pieces(m, node);
-    }
     if (rc == MS_OK && first >= 0 && import_value(m, first)->kind == VALUE_STATES) {
         return import_join_states(m, node);
     }
     if (rc == MS_OK && first >= 0 && import_value(m, first)->is_repeated) {
         return join_token(m, node, axis);
+    }
+    if (rc == MS_OK && first >= 0 &&
+        (import_value(m, first)->kind == VALUE_PIECES ||
+         import_value(m, first)->kind == VALUE_PARAM)) {
+        return import_join_pieces(m, node);
     }
     if (rc == MS_OK && n > INTS_MAX) {
         rc = import_fail(m, "%d inputs; at most %d are put in a row", n, INTS_MAX);

@@ -368,7 +368,7 @@ static int gather_state(struct importer *m, const MsOnnx__Node *node, int x, int
     int rc = import_ints(m, at, &place);
     rc = rc < 0 ? rc : attribute_int(m, node, "axis", 0, &axis);
     if (rc == MS_OK && (axis != 0 || place->n_dims != 0)) {
-        rc = import_fail(m, "one of what an LSTM or GRU ends with is taken, of axis 0");
+        rc = import_fail(m, "one of what a recurrent layer ends with is taken, of axis 0");
     }
     return rc < 0 ? rc : import_take_state(m, node, x, place->ints[0]);
 }

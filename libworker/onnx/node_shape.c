@@ -233,7 +233,10 @@ static int import_squeeze(struct importer *m, const MsOnnx__Node *node)
     if (rc == MS_OK && kind == VALUE_STATES && axes == 1 && import_value(m, x)->n == 1) {
         return import_take_state(m, node, x, 0);
     }
-    if (rc == MS_OK && kind != VALUE_LAYER) {
+    if (rc == MS_OK && kind == VALUE_REAL) {
+        rc = import_fail(m, "its input is numbers of the file; PyTorch's newer exporter writes an "
+                            "nn.RNN so, token by token: export it with dynamo=False");
+    } else if (rc == MS_OK && kind != VALUE_LAYER) {
         rc = import_fail(m, "its input is nothing that is made of the data");
     }
     return rc < 0 ? rc : squeeze_value(m, node, x, axes);
@@ -300,7 +303,7 @@ static int import_unsqueeze(struct importer *m, const MsOnnx__Node *node)
     if (value->kind == VALUE_LAYER) {
         return unsqueeze_value(m, node, x, axes, n_dims);
     }
-    if (value->kind == VALUE_PIECES) {
+    if (value->kind == VALUE_PIECES || (value->kind == VALUE_PARAM && axes == 1)) {
         return import_widen_pieces(m, node, x, axes);
     }
     if (value->kind == VALUE_RANGE) {

@@ -17,8 +17,11 @@ static const struct {
     {"Add", 0, 1},    /* a vector: the bias of a MatMul; of places */
     {"Gather", 0, 0}, /* of words, or of places */
     {"Expand", 0, 0}, /* a class token */
-    {"Slice", 0, 0},  /* the gates of a recurrent layer */
-    {"Mul", 0, 1},    /* a factor */
+    /* the gates of a recurrent layer, and of one gate the weight; its biases */
+    {"Slice", 0, 0},
+    {"Unsqueeze", 0, 0},
+    {"Concat", 0, 1},
+    {"Mul", 0, 1}, /* a factor */
     {"BatchNormalization", 1, 4},
     {"LayerNormalization", 1, 2},
     {"InstanceNormalization", 1, 2},
@@ -44,7 +47,7 @@ struct walk {
     const struct onnx_file *file;
     json_t *flipped; /* of what a Transpose makes of an initializer: that one's name */
     json_t *used;    /* by layers of the graph; NULL: it is no list of layers */
-    json_t *sliced;  /* those that one before was a part of, by name */
+    json_t *told;    /* those that a node before took for its part, by name */
     json_t *widened; /* of what an Unsqueeze makes of a matrix, for a Conv: likewise */
     onnx_each_fn *each;
     void *arg;
@@ -73,6 +76,13 @@ static int keep_turned(struct walk *w, const MsOnnx__Node *node)
     return !is || json_object_set_new(to, node->output[0], json_string(node->input[0])) == 0
                ? MS_OK
                : ms_fail(w->err, MS_E_NOMEM, "%.160s: no memory to read it", w->file->path);
+}
+
+/* Of a layer's parameters, by a node before that of the layer, of which there may be several. */
+static int is_part(const MsOnnx__Node *node)
+{
+    return strcmp(node->op_type, "Slice") == 0 || strcmp(node->op_type, "Unsqueeze") == 0 ||
+           strcmp(node->op_type, "Concat") == 0;
 }
 
 /* x W^T + b with W (out, in), as a dense layer has it; from the left a MatMul has none. */
@@ -110,17 +120,17 @@ static int walk_input(struct walk *w, const MsOnnx__Node *node, size_t i)
     if (is_bias && is_one) {
         return MS_OK;
     }
-    const int is_slice = strcmp(node->op_type, "Slice") == 0;
-    const int may_be_else = (is_sum && !is_bias) || is_slice ||
+    const int may_be_else = (is_sum && !is_bias) || is_part(node) ||
                             strcmp(node->op_type, "Gather") == 0 ||
                             strcmp(node->op_type, "Expand") == 0; /* a mask, or places */
     if (may_be_else && json_object_get(w->used, tensor->name) == NULL) {
         return MS_OK;
     }
-    if (is_slice && json_object_get(w->sliced, tensor->name) != NULL) {
+    const int is_kernel = strcmp(node->op_type, "Conv") == 0 && i == 1; /* perhaps widened */
+    if ((is_part(node) || is_kernel) && json_object_get(w->told, tensor->name) != NULL) {
         return MS_OK;
     }
-    int rc = !is_slice || json_object_set_new(w->sliced, tensor->name, json_true()) == 0
+    int rc = !is_part(node) || json_object_set_new(w->told, tensor->name, json_true()) == 0
                  ? w->each(w->arg, tensor, w->err)
                  : ms_fail(w->err, MS_E_NOMEM, "%.160s: no memory to read it", w->file->path);
     return rc < 0 ? rc : check_order(w, node, i, is_flipped, tensor);
@@ -146,20 +156,20 @@ int onnx_each_parameter(const struct onnx_file *file, onnx_each_fn *each, void *
     const MsOnnx__Graph *graph = file->model->graph;
     struct walk w = {.file = file,
                      .flipped = json_object(),
-                     .sliced = json_object(),
+                     .told = json_object(),
                      .widened = json_object(),
                      .used = onnx_used(file),
                      .each = each,
                      .arg = arg,
                      .err = err};
-    int rc = w.flipped != NULL && w.sliced != NULL && w.widened != NULL
+    int rc = w.flipped != NULL && w.told != NULL && w.widened != NULL
                  ? MS_OK
                  : ms_fail(err, MS_E_NOMEM, "%.160s: no memory to read it", file->path);
     for (size_t i = 0; i < graph->n_node && rc == MS_OK; i++) {
         rc = walk_node(&w, graph->node[i]);
     }
     json_decref(w.flipped);
-    json_decref(w.sliced);
+    json_decref(w.told);
     json_decref(w.widened);
     json_decref(w.used);
     return rc;

@@ -1,6 +1,6 @@
-/* recurrent.c - LSTM and GRU, whose weights exporters put together out of the module's
+/* recurrent.c - LSTM, GRU and RNN, whose weights exporters put together out of the module's
  *
- *     Slice(weight_ih_l0) ...      rows of a parameter                          VALUE_PIECES
+ *     Slice(weight_ih_l0) ...      rows of a parameter, of an RNN's all         VALUE_PIECES
  *     Concat(i, o, f, c)           the gates in ONNX's order, Unsqueeze'd to a direction each
  *     LSTM(x, W, R, B)             here it becomes a layer lstm, if the pieces are all of PyTorch's
  *     Y   (tokens, directions, n, hidden)    which its view knows
@@ -49,40 +49,67 @@ int import_piece(struct importer *m, const MsOnnx__Node *node, const struct valu
     return rc < 0 ? rc : import_bind(m, node, 0, &value);
 }
 
+/* Of pieces as they are; of a parameter that nobody turned: all of its rows. */
+static int is_pieces(const struct value *value)
+{
+    return value->kind == VALUE_PIECES ||
+           (value->kind == VALUE_PARAM && !value->is_transposed && !value->is_repeated &&
+            value->n_dims > 0 && value->n_dims == value->tensor->n_dims);
+}
+
+/* Behind the last one that is kept. */
+static int keep_pieces_of(struct importer *m, const struct value *value)
+{
+    const int first = value->q;
+    const int n = value->n;
+    int rc = MS_OK;
+    if (value->kind == VALUE_PARAM) {
+        const struct piece whole = {value->tensor, 0, value->dim[0]};
+        return keep_piece(m, &whole);
+    }
+    for (int k = 0; k < n && rc == MS_OK; k++) {
+        rc = keep_piece(m, &m->pieces[first + k]);
+    }
+    return rc;
+}
+
+/* Their number. */
+static int count_pieces(const struct value *value)
+{
+    return value->kind == VALUE_PARAM ? 1 : value->n;
+}
+
 int import_join_pieces(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t axis = 0;
-    struct value joined = *import_value(m, import_input(m, node, 0));
+    struct value joined = {.kind = VALUE_PIECES, .expr = NO_VALUE, .q = (int)m->n_pieces};
     int rc = attribute_int(m, node, "axis", 0, &axis);
     if (rc == MS_OK && axis != 0) {
         rc = import_fail(m, "axis %lld: rows of parameters are put one behind the other, axis 0",
                          (long long)axis);
     }
-    joined.q = (int)m->n_pieces;
-    joined.n = 0;
-    joined.dim[0] = 0;
     for (size_t i = 0; i < node->n_input && rc == MS_OK; i++) {
         int index = import_input(m, node, i);
         if (index < NO_VALUE) {
             return index;
         }
         const struct value *part = index >= 0 ? import_value(m, index) : NULL;
+        if (part != NULL && i == 0) {
+            joined.n_dims = part->n_dims;
+            memcpy(&joined.dim[1], &part->dim[1], sizeof(part->dim[0]) * (ONNX_DIMS_MAX - 1));
+        }
         const int fits =
-            part != NULL && part->kind == VALUE_PIECES && part->n_dims == joined.n_dims &&
+            part != NULL && is_pieces(part) && part->n_dims == joined.n_dims &&
             memcmp(&part->dim[1], &joined.dim[1], sizeof(part->dim[0]) * (ONNX_DIMS_MAX - 1)) == 0;
-        if (!fits || part->n > PIECES_MAX - joined.n) {
+        if (!fits || count_pieces(part) > PIECES_MAX - joined.n) {
             return import_fail(m,
                                "its inputs are no rows of parameters of one width, or more than "
                                "%d",
                                PIECES_MAX);
         }
         joined.dim[0] += part->dim[0];
-        joined.n += part->n;
-        const int first = part->q;
-        const int n = part->n;
-        for (int k = 0; k < n && rc == MS_OK; k++) {
-            rc = keep_piece(m, &m->pieces[first + k]);
-        }
+        joined.n += count_pieces(part);
+        rc = keep_pieces_of(m, part);
     }
     return rc < 0 ? rc : import_bind(m, node, 0, &joined);
 }
@@ -90,13 +117,18 @@ int import_join_pieces(struct importer *m, const MsOnnx__Node *node)
 int import_widen_pieces(struct importer *m, const MsOnnx__Node *node, int x, unsigned axes)
 {
     struct value value = *import_value(m, x);
-    if (axes != 1 || value.n_dims + 1 > ONNX_DIMS_MAX) {
+    if (axes != 1 || value.n_dims + 1 > ONNX_DIMS_MAX || !is_pieces(&value)) {
         return import_fail(m, "rows of parameters get a dimension of 1 before them, and no other");
     }
-    memmove(&value.dim[1], &value.dim[0], sizeof(value.dim[0]) * (size_t)value.n_dims);
-    value.dim[0] = 1;
-    value.n_dims++;
-    return import_bind(m, node, 0, &value);
+    struct value wide = {.kind = VALUE_PIECES,
+                         .n_dims = value.n_dims + 1,
+                         .dim = {1},
+                         .expr = NO_VALUE,
+                         .q = (int)m->n_pieces,
+                         .n = count_pieces(&value)};
+    memcpy(&wide.dim[1], &value.dim[0], sizeof(value.dim[0]) * (size_t)value.n_dims);
+    int rc = keep_pieces_of(m, &value);
+    return rc < 0 ? rc : import_bind(m, node, 0, &wide);
 }
 
 /* Which rows of which parameter these are; NULL: of several. */
@@ -151,8 +183,8 @@ int import_join_states(struct importer *m, const MsOnnx__Node *node)
         if (part == NULL || part->kind != VALUE_STATES || axis != 0 || part->real != joined.real ||
             part->n > INTS_MAX - joined.n) {
             return import_fail(m,
-                               "what LSTMs or GRUs end with is put one behind the other, axis "
-                               "0, at most %d",
+                               "what recurrent layers end with is put one behind the other, "
+                               "axis 0, at most %d",
                                INTS_MAX);
         }
         memcpy(&joined.ints[joined.n], part->ints, sizeof(part->ints[0]) * (size_t)part->n);
@@ -188,23 +220,72 @@ int import_take_state(struct importer *m, const MsOnnx__Node *node, int x, int64
 
 enum { W_IH, W_HH, B_IH, B_HH, PARTS };
 
+/* PyTorch's gates are i, f, g, o and r, z, n; ONNX's i, o, f, c and z, r, h. */
+static const struct cell {
+    const char *op, *layer;
+    int gates;
+    int places[4]; /* of ONNX's gates in PyTorch's parameters */
+    int is_reset_behind;
+} cells[] = {
+    {"LSTM", "lstm", 4, {0, 3, 1, 2}, 0},
+    {"GRU", "gru", 3, {1, 0, 2}, 1},
+    {"RNN", "rnn", 1, {0}, 0},
+};
+
+static const struct cell *cell_of(const char *op_type)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(cells); i++) {
+        if (strcmp(cells[i].op, op_type) == 0) {
+            return &cells[i];
+        }
+    }
+    return NULL;
+}
+
+int import_is_recurrent(const char *op_type)
+{
+    return cell_of(op_type) != NULL;
+}
+
 struct recurrent {
-    int is_gru;
+    const struct cell *cell;
+    int is_relu;
     int64_t gates, hidden, channels;
     int n_directions;
     int n_parts; /* of a direction: two without biases */
     const struct onnx_tensor *tensors[2][PARTS];
 };
 
+/* Of an RNN: a function, the same one in both directions. */
+static int read_activations(struct importer *m, const MsOnnx__Node *node, struct recurrent *r)
+{
+    static const char *const known[] = {"Tanh", "Relu"};
+    const MsOnnx__Attribute *at = attribute_find(node, "activations");
+    const size_t n = at != NULL ? at->n_strings : 0;
+    size_t same[MS_ARRAY_SIZE(known)] = {0};
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < MS_ARRAY_SIZE(known); k++) {
+            same[k] += at->strings[i].len == strlen(known[k]) &&
+                       memcmp(at->strings[i].data, known[k], at->strings[i].len) == 0;
+        }
+    }
+    r->is_relu = n > 0 && same[1] == n;
+    return at == NULL || (n == (size_t)r->n_directions && (same[0] == n || same[1] == n))
+               ? MS_OK
+               : import_fail(m,
+                             "its activations are not Tanh, or Relu, in each direction: a layer is "
+                             "as PyTorch's module is");
+}
+
 /* Attributes that say what PyTorch's modules do anyway. */
 static int read_attributes(struct importer *m, const MsOnnx__Node *node, struct recurrent *ret)
 {
-    static const char *const others[] = {"activations", "activation_alpha", "activation_beta",
-                                         "clip"};
+    static const char *const others[] = {"activation_alpha", "activation_beta", "clip",
+                                         "activations"};
     static const char both[] = "bidirectional", forward[] = "forward";
     const MsOnnx__Attribute *at = attribute_find(node, "direction");
     int64_t flags[3] = {0};
-    *ret = (struct recurrent){.is_gru = strcmp(node->op_type, "GRU") == 0};
+    *ret = (struct recurrent){.cell = cell_of(node->op_type)};
     int rc = attribute_int(m, node, "hidden_size", 0, &ret->hidden);
     rc = rc < 0 ? rc : attribute_int(m, node, "layout", 0, &flags[0]);
     rc = rc < 0 ? rc : attribute_int(m, node, "input_forget", 0, &flags[1]);
@@ -212,7 +293,8 @@ static int read_attributes(struct importer *m, const MsOnnx__Node *node, struct 
     if (rc < 0) {
         return rc;
     }
-    for (size_t i = 0; i < MS_ARRAY_SIZE(others); i++) {
+    const size_t n_others = MS_ARRAY_SIZE(others) - (ret->cell->gates == 1);
+    for (size_t i = 0; i < n_others; i++) {
         if (attribute_find(node, others[i]) != NULL) {
             return import_fail(m, "it has %s, and a layer is as PyTorch's module is", others[i]);
         }
@@ -221,31 +303,31 @@ static int read_attributes(struct importer *m, const MsOnnx__Node *node, struct 
         at != NULL && at->s.len == sizeof(both) - 1 && memcmp(at->s.data, both, at->s.len) == 0;
     const int is_forward = at == NULL || (at->s.len == sizeof(forward) - 1 &&
                                           memcmp(at->s.data, forward, at->s.len) == 0);
-    if (flags[0] != 0 || flags[1] != 0 || flags[2] != ret->is_gru || !(is_both || is_forward)) {
+    if (flags[0] != 0 || flags[1] != 0 || flags[2] != ret->cell->is_reset_behind ||
+        !(is_both || is_forward)) {
         return import_fail(m,
                            "layout %lld, input_forget %lld, linear_before_reset %lld, or a "
                            "direction that is neither forward nor bidirectional: a layer is as "
                            "PyTorch's module is",
                            (long long)flags[0], (long long)flags[1], (long long)flags[2]);
     }
-    ret->gates = ret->is_gru ? 3 : 4;
+    ret->gates = ret->cell->gates;
     ret->n_directions = is_both ? 2 : 1;
-    return ret->hidden >= 1 && ret->hidden <= INT32_MAX
-               ? MS_OK
-               : import_fail(m, "its hidden_size is %lld", (long long)ret->hidden);
+    if (ret->hidden < 1 || ret->hidden > INT32_MAX) {
+        return import_fail(m, "its hidden_size is %lld", (long long)ret->hidden);
+    }
+    return ret->cell->gates == 1 ? read_activations(m, node, ret) : MS_OK;
 }
 
-/* Are rows from `row` on all gates of one parameter, in ONNX's order? PyTorch's is i, f, g, o and
- * r, z, n; ONNX's i, o, f, c and z, r, h. */
+/* Are rows from `row` on all gates of one parameter, in ONNX's order? */
 static const struct onnx_tensor *gates_at(const struct importer *m, const struct recurrent *r,
                                           const struct value *pieces, int64_t row)
 {
-    static const int places[2][4] = {{0, 3, 1, 2}, {1, 0, 2, 0}};
     const struct onnx_tensor *tensor = NULL;
     for (int64_t gate = 0; gate < r->gates; gate++) {
         int64_t first = -1;
         const struct piece *piece = piece_at(m, pieces, row + gate * r->hidden, r->hidden, &first);
-        if (piece == NULL || first != places[r->is_gru][gate] * r->hidden ||
+        if (piece == NULL || first != r->cell->places[gate] * r->hidden ||
             (tensor != NULL && piece->tensor != tensor)) {
             return NULL;
         }
@@ -316,8 +398,13 @@ static int check_states(struct importer *m, const MsOnnx__Node *node)
 
 static json_t *keys_of(const struct recurrent *r)
 {
-    return json_pack("{s:I, s:b, s:s}", "hidden", (json_int_t)r->hidden, "bidirectional",
-                     r->n_directions == 2, "bias", r->n_parts == PARTS ? "fan_in" : "none");
+    json_t *keys = json_pack("{s:I, s:b, s:s}", "hidden", (json_int_t)r->hidden, "bidirectional",
+                             r->n_directions == 2, "bias", r->n_parts == PARTS ? "fan_in" : "none");
+    if (r->is_relu && json_object_set_new(keys, "nonlinearity", json_string("relu")) < 0) {
+        json_decref(keys);
+        return NULL;
+    }
+    return keys;
 }
 
 static int name_layer(struct importer *m, const struct recurrent *r, json_t *keys,
@@ -379,7 +466,7 @@ static int bind_made(struct importer *m, const MsOnnx__Node *node, const struct 
         return rc;
     }
     const struct view view = view_of(&import_value(m, x)->view, r);
-    rc = import_layer(m, r->is_gru ? "gru" : "lstm", name, keys, x, &made);
+    rc = import_layer(m, r->cell->layer, name, keys, x, &made);
     if (rc < 0) {
         return rc;
     }
@@ -422,5 +509,6 @@ static int import_recurrent(struct importer *m, const MsOnnx__Node *node)
 const struct node_op recurrent_ops[] = {
     {"LSTM", 3, import_recurrent, 0},
     {"GRU", 3, import_recurrent, 0},
+    {"RNN", 3, import_recurrent, 0},
     {NULL, 0, NULL, 0},
 };

@@ -4,7 +4,7 @@
  *     write_node.c      a node, its attributes, the numbers that it reads
  *     write_ops.c       an op each: the nodes that it is
  *     write_sequence.c  ... of sequences
- *     write_recurrent.c ... of LSTMs and GRUs
+ *     write_recurrent.c ... of recurrent ones
  *     write_resample.c  ... of images of another size
  *
  * Opset 21 (IR 10, of ONNX 1.16). The ops are those of evaluation, dropout among them, which

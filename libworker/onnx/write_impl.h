@@ -13,6 +13,7 @@ enum {
     ATTRIBUTE_S = 4,
     ATTRIBUTE_T = 5,
     ATTRIBUTE_INTS = 8,
+    ATTRIBUTE_STRINGS = 9,
     ATTRIBUTE_TYPE = 20,
     DIM_VALUE = 1,
     DIM_PARAM = 2,
@@ -73,6 +74,7 @@ void write_put_ints(struct write *w, const char *name, const int64_t *values, in
 void write_put_int(struct write *w, const char *name, int64_t value);
 void write_put_real(struct write *w, const char *name, double value);
 void write_put_text(struct write *w, const char *name, const char *value);
+void write_put_texts(struct write *w, const char *name, const char *value, int n); /* n times */
 void write_end(struct write *w, const char *makes);
 void write_end_op(struct write *w, const struct op *op);
 
@@ -110,7 +112,7 @@ int write_attention(struct write *w, int index);
 
 /* ---- write_recurrent.c ---- */
 
-/* Is the dense layer that of an LSTM or GRU, which comes next? Both are one node then, perhaps with
+/* Is the dense layer that of a recurrent op, which comes next? Both are one node then, perhaps with
  * those of the other direction. */
 int write_is_recurrent(const struct write *w, int index);
 int write_recurrent(struct write *w, int index);

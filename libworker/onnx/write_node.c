@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* AttributeProto.AttributeType */
-enum { OF_FLOAT = 1, OF_INT = 2, OF_STRING = 3, OF_TENSOR = 4, OF_INTS = 7 };
+enum { OF_FLOAT = 1, OF_INT = 2, OF_STRING = 3, OF_TENSOR = 4, OF_INTS = 7, OF_STRINGS = 8 };
 
 /* ---- a node ---- */
 
@@ -85,6 +85,15 @@ void write_put_text(struct write *w, const char *name, const char *value)
     struct ms_message attribute = {.bytes = NULL};
     ms_message_put_text(&attribute, ATTRIBUTE_S, value);
     put_attribute(w, &attribute, name, OF_STRING);
+}
+
+void write_put_texts(struct write *w, const char *name, const char *value, int n)
+{
+    struct ms_message attribute = {.bytes = NULL};
+    for (int i = 0; i < n; i++) {
+        ms_message_put_text(&attribute, ATTRIBUTE_STRINGS, value);
+    }
+    put_attribute(w, &attribute, name, OF_STRINGS);
 }
 
 /* ---- numbers that nodes read ---- */

@@ -1,18 +1,18 @@
-/* write_recurrent.c - LSTM and GRU, each with the dense layer before it, as a node of ONNX
+/* write_recurrent.c - recurrent ops, each with the dense layer before it, as a node of ONNX
  *
  * A weight is cut and put together in the node's order of gates, as PyTorch's exporters do it, so
  * that parameters keep their names, and recurrent.c knows them again. Two directions of a layer are
  * one node. */
 #include "libworker/onnx/write_impl.h"
 
+#include "libworker/graph/op.h"
+
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS_MAX = 4 }; /* in a parameter, of `hidden` values */
-
 static int is_recurrent(const struct op *op)
 {
-    return op->kind == OP_LSTM || op->kind == OP_GRU;
+    return op_gates(op->kind) > 0;
 }
 
 int write_is_recurrent(const struct write *w, int index)
@@ -75,9 +75,10 @@ static const char *row_of(const struct op *op, int row, char buf[WRITE_NAME_MAX]
 
 static void put_rows(struct write *w, const struct op *op, int64_t hidden)
 {
-    const int unused = op->kind == OP_GRU ? 4 : 2; /* where no piece begins or ends */
+    const int64_t gates = op_gates(op->kind);
+    const int unused = gates == 4 ? 2 : -1; /* where no piece begins or ends */
     char name[WRITE_NAME_MAX];
-    for (int row = 0; row <= ROWS_MAX; row++) {
+    for (int row = 0; row <= (gates > 1 ? gates : 0); row++) {
         const int64_t at = row * hidden;
         if (row != unused) {
             write_constant_ints(w, row_of(op, row, name), &at, 1);
@@ -94,7 +95,8 @@ static void join(struct write *w, const char *a, const char *b, const char *make
     write_end(w, makes);
 }
 
-/* The parameter with its gates in ONNX's order: i, o, f and c of i, f, g, o; z, r, h of r, z, n. */
+/* The parameter with its gates in ONNX's order: i, o, f and c of i, f, g, o; z, r, h of r, z, n.
+ * One gate is the parameter itself. */
 static const char *turn_gates(struct write *w, const struct op *op, int tensor, const char *part,
                               char buf[WRITE_NAME_MAX])
 {
@@ -103,6 +105,9 @@ static const char *turn_gates(struct write *w, const struct op *op, int tensor, 
     char names[3][WRITE_NAME_MAX];
     char row[WRITE_NAME_MAX];
     char piece[32];
+    if (op_gates(op->kind) == 1) {
+        return write_name(w, tensor, buf);
+    }
     for (int i = 0; i < 3; i++) {
         snprintf(piece, sizeof(piece), "%s_%d", part, i);
         write_begin(w, "Slice");
@@ -148,9 +153,8 @@ static void put_parameters(struct write *w, int dense, char ret[INPUTS][WRITE_NA
     widen(w, op, turn_gates(w, op, of_x->in[1], "gates_ih", x), "weight_ih", ret[0]);
     widen(w, op, turn_gates(w, op, op->in[1], "gates_hh", h), "weight_hh", ret[1]);
     if (op->n_in > 2) {
-        turn_gates(w, op, of_x->in[2], "shift_ih", x);
-        turn_gates(w, op, op->in[2], "shift_hh", h);
-        join(w, x, h, write_part_of(op, "biases", biases));
+        join(w, turn_gates(w, op, of_x->in[2], "shift_ih", x),
+             turn_gates(w, op, op->in[2], "shift_hh", h), write_part_of(op, "biases", biases));
         widen(w, op, biases, "bias", ret[2]);
     }
 }
@@ -177,7 +181,7 @@ static void put_node(struct write *w, const struct directions *of, char ret[WRIT
     }
     write_transpose(w, write_name(w, graph_op(w->graph, of->at[0])->in[0], x), turned, 3,
                     write_part_of(op, "tokens", tokens));
-    write_begin(w, op->kind == OP_GRU ? "GRU" : "LSTM");
+    write_begin(w, op->kind == OP_LSTM ? "LSTM" : op->kind == OP_GRU ? "GRU" : "RNN");
     write_in(w, tokens);
     for (int i = 0; i < n_inputs; i++) {
         write_in(w, names[0][i]);
@@ -189,6 +193,9 @@ static void put_node(struct write *w, const struct directions *of, char ret[WRIT
                                      : "forward");
     if (op->kind == OP_GRU) {
         write_put_int(w, "linear_before_reset", 1);
+    }
+    if (op_gates(op->kind) == 1) {
+        write_put_texts(w, "activations", op->kind == OP_RNN_RELU ? "Relu" : "Tanh", of->n);
     }
     write_end(w, write_part_of(op, "y", ret));
 }

@@ -1,8 +1,16 @@
-/* lower_recurrent.c - LSTM and GRU: a kernel of ours, around oneDNN's products
+/* lower_recurrent.c - recurrent cells: a kernel of ours, around oneDNN's products
  *
  * oneDNN's own primitives want tokens before samples, merge an LSTM's two biases, and have bits
  * that depend on the team. What a layer makes of its input is a dense layer before this. */
 #include "libworker/plan/lowering.h"
+
+static enum kernel_cell cell_of(const struct op *op)
+{
+    return op->kind == OP_LSTM       ? CELL_LSTM
+           : op->kind == OP_GRU      ? CELL_GRU
+           : op->kind == OP_RNN_TANH ? CELL_TANH
+                                     : CELL_RELU;
+}
 
 static struct kernel_recurrent sizes_of(const struct plan *plan, const struct op *op)
 {
@@ -10,7 +18,7 @@ static struct kernel_recurrent sizes_of(const struct plan *plan, const struct op
     return (struct kernel_recurrent){.n = d[0],
                                      .tokens = d[1],
                                      .width = d[2],
-                                     .is_gru = op->kind == OP_GRU,
+                                     .cell = cell_of(op),
                                      .is_reversed = op->is_reversed};
 }
 
@@ -29,15 +37,15 @@ static int emit_scratch(struct plan *plan, const struct kernel_recurrent *sizes,
     return emit_arena(plan, MS_U8, bytes, ret, err);
 }
 
-/* What backward reads; an evaluation keeps nothing. */
+/* What backward reads beside the result; an evaluation keeps nothing. */
 static int emit_kept(struct lowering *lo, int op, const struct kernel_recurrent *sizes,
                      struct operand *ret, struct ms_err *err)
 {
     *ret = (struct operand){PLACE_NONE, 0};
-    if (!lo->plan->training) {
+    const int64_t floats = sizes->n * sizes->tokens * kernel_recurrent_kept(sizes);
+    if (!lo->plan->training || floats == 0) {
         return 0;
     }
-    const int64_t floats = sizes->n * sizes->tokens * kernel_recurrent_kept(sizes);
     int rc = emit_arena(lo->plan, MS_F32, (size_t)floats, ret, err);
     lo->workspaces[op] = ret->index;
     return rc;
@@ -96,7 +104,9 @@ int lower_recurrent_bwd(struct lowering *lo, int index, struct ms_err *err)
     step->src = md;
     step->recurrent = sizes;
     step->operands[RNN_Y] = lo->values[op->in[1]].at;
-    step->operands[RNN_KEPT] = (struct operand){PLACE_ARENA, lo->workspaces[op->forward]};
+    if (kernel_recurrent_kept(&sizes) > 0) {
+        step->operands[RNN_KEPT] = (struct operand){PLACE_ARENA, lo->workspaces[op->forward]};
+    }
     step->operands[RNN_SCRATCH] = scratch;
     step->operands[RNN_WEIGHT] = (struct operand){PLACE_WEIGHTS, plan->param_of[op->in[3]]};
     step->operands[RNNB_DY] = lo->values[op->in[2]].at;

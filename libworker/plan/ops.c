@@ -14,6 +14,8 @@ static const struct plan_op rows[] = {
     {OP_ATTENTION, NULL, lower_attention},
     {OP_LSTM, NULL, lower_recurrent},
     {OP_GRU, NULL, lower_recurrent},
+    {OP_RNN_TANH, NULL, lower_recurrent},
+    {OP_RNN_RELU, NULL, lower_recurrent},
     {OP_BATCH_NORM, fuse_batch_norm, lower_batch_norm},
     {OP_LAYER_NORM, NULL, lower_norm},
     {OP_GROUP_NORM, NULL, lower_norm},

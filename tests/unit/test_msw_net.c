@@ -462,6 +462,7 @@ static int all_of_patches(void)
     x = msw_positional_embedding(net, msw_class_token(net, x, NULL), NULL);
     x = msw_attention(net, x, 2, "causal: true");
     x = msw_gru(net, msw_lstm(net, x, 5, "bidirectional: true"), 8, "layers: 2");
+    x = msw_rnn(net, x, 8, "nonlinearity: relu");
     x = msw_dot_product_attention(net, msw_dense(net, x, 24, NULL), 2, NULL);
     x = msw_channel_shuffle(net, msw_slice(net, x, 0, 6, NULL), 3, NULL);
     const int y = msw_token(net, x, "at: 1"), z = msw_flatten(net, x, NULL);

@@ -132,7 +132,7 @@ static const char *const models[] = {
     "patches-torchscript",   "patches-dynamo",          "words-torchscript",
     "words-dynamo",          "last-pooled-torchscript", "last-pooled-dynamo",
     "words-dynamo",          "recurrent-torchscript",   "recurrent-dynamo",
-    "resampled-torchscript", "resampled-dynamo",
+    "resampled-torchscript", "resampled-dynamo",        "plain-torchscript",
 };
 
 START_TEST(a_model_makes_of_a_batch_what_pytorch_makes)
@@ -212,9 +212,9 @@ static int list_parameter(void *arg, const struct onnx_tensor *tensor, struct ms
 /* Embeddings, places and class tokens are parameters of the file as of the network. */
 START_TEST(parameters_of_tokens_are_those_of_the_file)
 {
-    static const char *const of[] = {"patches-torchscript",   "patches-dynamo",
-                                     "words-torchscript",     "words-dynamo",
-                                     "recurrent-torchscript", "recurrent-dynamo"};
+    static const char *const of[] = {
+        "patches-torchscript",   "patches-dynamo",   "words-torchscript", "words-dynamo",
+        "recurrent-torchscript", "recurrent-dynamo", "plain-torchscript"};
     char name[64];
     snprintf(name, sizeof(name), "%s.onnx", of[_i]);
     struct sample sample = sample_of(of[_i]);
@@ -438,6 +438,23 @@ START_TEST(recurrent_layers_have_the_parameters_of_the_module)
 }
 END_TEST
 
+/* Of one gate the parameter itself; a function other than tanh is said. */
+START_TEST(plain_recurrent_layers_have_the_parameters_of_the_module)
+{
+    static const char *const wanted[] = {
+        "{\"rnn\":{\"bias\":\"fan_in\",\"bidirectional\":true,\"hidden\":4,\"name\":\"rnn\"}}",
+        "\"bias_hh_l0_reverse\":\"rnn.bias_hh_l1_reverse\"",
+        "{\"rnn\":{\"bias\":\"none\",\"bidirectional\":false,\"hidden\":6,\"name\":\"relu\","
+        "\"nonlinearity\":\"relu\"}}",
+    };
+    char *text = document_named("plain-torchscript.onnx");
+    for (size_t i = 0; i < MS_ARRAY_SIZE(wanted); i++) {
+        ck_assert_msg(strstr(text, wanted[i]) != NULL, "no %s in %s", wanted[i], text);
+    }
+    free(text);
+}
+END_TEST
+
 /* Pads that have a row of pixels more at the end, as (6, 5) with windows of 3 in steps of 2 want
  * it: (4, 3) of each channel, whether the file rounds down, up, or says nothing. */
 START_TEST(more_padding_at_the_end_is_kept_however_a_pool_rounds)
@@ -533,6 +550,10 @@ static const struct {
     {"recurrent-reset-first.onnx", "layout 0, input_forget 0, linear_before_reset 0, or a "},
     {"recurrent-backwards.onnx", "a direction that is neither forward nor bidirectional"},
     {"recurrent-clipped.onnx", "it has clip, and a layer is as PyTorch's module is"},
+    {"plain-dynamo.onnx", "(Squeeze, opset 18): its input is numbers of the file; PyTorch's newer "
+                          "exporter writes an nn.RNN so, token by token"},
+    {"plain-sine.onnx", "node h (RNN, opset 17): its activations are not Tanh, or Relu, in each "},
+    {"plain-of-rows.onnx", "input 2 has not the shape that its other inputs want"},
     {"recurrent-begun.onnx", "its first state is no zeros: a layer begins with them"},
     {"resized-by-axes.onnx",
      "(Resize, opset 18): it has axes, or a keep_aspect_ratio_policy other"},
@@ -820,10 +841,11 @@ int main(void)
     tcase_add_test(t, a_buffer_may_hide_what_is_behind_the_diagonal);
     tcase_add_loop_test(t, channels_that_change_places_are_layers, 0, 2);
     tcase_add_loop_test(t, recurrent_layers_have_the_parameters_of_the_module, 0, 2);
+    tcase_add_test(t, plain_recurrent_layers_have_the_parameters_of_the_module);
     tcase_add_loop_test(t, attention_is_found_in_its_products, 0, 2);
     tcase_add_loop_test(t, a_model_makes_of_a_batch_what_pytorch_makes, 0,
                         (int)MS_ARRAY_SIZE(models));
-    tcase_add_loop_test(t, parameters_of_tokens_are_those_of_the_file, 0, 6);
+    tcase_add_loop_test(t, parameters_of_tokens_are_those_of_the_file, 0, 7);
     tcase_add_loop_test(t, parameters_have_the_names_of_the_module, 0, 4);
     tcase_add_test(t, the_list_is_what_a_person_would_write);
     tcase_add_test(t, names_that_modules_have_are_no_others);

@@ -209,6 +209,7 @@ static const char *const of_words[] = {
     "- embedding: {words: 20, size: 6}\n"
     "- lstm: {name: r, hidden: 4, layers: 2, bidirectional: true, dropout: 0.25}\n"
     "- gru: {hidden: 3, bias: none}\n- lstm: {hidden: 1, bidirectional: true}\n"
+    "- rnn: {hidden: 3, bidirectional: true}\n- rnn: {hidden: 2, nonlinearity: relu, bias: none}\n"
     "- dense: {out: classes}\n",
     /* both directions belong to the second, though the first is as wide and reads the same */
     "- embedding: {name: e, words: 20, size: 6}\n- lstm: {name: a, hidden: 4}\n"

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { BATCH = 3, OUT = 4, KERNEL = 2, SOURCES = 4, WORDS = 7, TOKENS = 4, PARAM_SHAPES = 8 };
+enum { BATCH = 3, OUT = 4, KERNEL = 2, SOURCES = 4, WORDS = 7, TOKENS = 4, PARAM_SHAPES = 9 };
 
 static const struct init normal = {INIT_NORMAL, 0.5};
 
@@ -91,7 +91,8 @@ static int input_of(struct graph *g, char want, int slot, int source, const stru
                                                {4, {OUT, c, KERNEL, KERNEL}},
                                                {4, {c, OUT, KERNEL, KERNEL}},
                                                {2, {c, (c + 3) / 4}},
-                                               {2, {c, (c + 2) / 3}}};
+                                               {2, {c, (c + 2) / 3}},
+                                               {2, {c, c}}};
     char name[32];
     snprintf(name, sizeof(name), "op.%d", slot);
     switch (want) {

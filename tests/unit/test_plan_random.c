@@ -461,6 +461,8 @@ static void put_token_layer(struct maker *m, int64_t c)
                                          "softmax",
                                          "{dropout: {of: samples}}",
                                          "{linear: {factor: 0.7, offset: 0.1}}"};
+    static const char *const recurrent[] = {"lstm: {", "gru: {", "rnn: {",
+                                            "rnn: {nonlinearity: relu, "};
     int64_t heads = 1 + draw(m, 4);
     while (c % heads != 0) {
         heads--;
@@ -480,8 +482,8 @@ static void put_token_layer(struct maker *m, int64_t c)
         put(m, "{positional_embedding: {weight: {normal: 0.5}}}");
         break;
     case 4: /* of an even number of channels perhaps in both directions */
-        put(m, "{%s: {hidden: %lld, bidirectional: %s, layers: %lld, bias: %s}}",
-            draw(m, 2) == 0 ? "lstm" : "gru", (long long)(c % 2 == 0 ? c / 2 : c),
+        put(m, "{%shidden: %lld, bidirectional: %s, layers: %lld, bias: %s}}",
+            recurrent[draw(m, MS_ARRAY_SIZE(recurrent))], (long long)(c % 2 == 0 ? c / 2 : c),
             c % 2 == 0 ? "true" : "false", (long long)(1 + draw(m, 2)), bias(m));
         break;
     default:

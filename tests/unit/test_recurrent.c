@@ -1,5 +1,5 @@
-/* test_recurrent.c - LSTM and GRU: PyTorch's numbers, any team and anybody's products, the layers'
- * parameters and errors, whole steps and their plans */
+/* test_recurrent.c - recurrent cells: PyTorch's numbers, any team and anybody's products, the
+ * layers' parameters and errors, whole steps and their plans */
 #include "libworker/kernel/ref.h"
 #include "libworker/plan/dnnl.h"
 #include "libworker/plan/internal.h"
@@ -17,11 +17,16 @@ static float *floats(int64_t n, uint64_t seed, double width)
     return p;
 }
 
+static int64_t gates_of(const struct kernel_recurrent *r)
+{
+    return r->cell == CELL_LSTM ? 4 : r->cell == CELL_GRU ? 3 : 1;
+}
+
 /* A call with all of its memory, which holds anything where it is written. */
 static struct kernel_recurrent call_of(const struct kernel_recurrent *sizes, int threads)
 {
     struct kernel_recurrent r = *sizes;
-    const int64_t tokens = r.n * r.tokens, gates = (r.is_gru ? 3 : 4) * r.width;
+    const int64_t tokens = r.n * r.tokens, gates = gates_of(&r) * r.width;
     const size_t forward = kernel_recurrent_scratch(&r, 0, threads);
     const size_t backward = kernel_recurrent_scratch(&r, 1, threads);
     const size_t scratch = forward > backward ? forward : backward;
@@ -52,9 +57,10 @@ static void call_fini(struct kernel_recurrent *r)
     free(r->scratch);
 }
 
-/* PyTorch 2.15 in float64: LSTM(8, 2) and, from the last token to the first, GRU(6, 2), with
- * weight_ih the unit matrix, bias_ih 0, weight_hh = [(11 * i % 19) / 9 - 1], bias_hh = [(5 * i %
- * 13) / 6 - 1], of x = [(13 * i % 17) / 8 - 1] (2, 3, 8 or 6), with dy = [(7 * i % 11) / 5 - 1] */
+/* PyTorch 2.15 in float64: LSTM(8, 2) and, from the last token to the first, GRU(6, 2) and RNN(2,
+ * 2), with weight_ih the unit matrix, bias_ih 0, weight_hh = [(11 * i % 19) / 9 - 1], bias_hh = [(5
+ * * i % 13) / 6 - 1], of x = [(13 * i % 17) / 8 - 1] (2, 3, 8, 6 or 2), with dy = [(7 * i % 11) / 5
+ * - 1] */
 enum { TORCH_Y = 12, TORCH_X = 48, TORCH_W = 16, TORCH_B = 8 };
 static const struct {
     struct kernel_recurrent sizes;
@@ -116,7 +122,7 @@ static const struct {
       -0.0778951844, 6.83460768e-05, -0.00180224846, -0.00436938548, 0.0275427874},
      {0.0327538072, 0.0090844572, -0.00184191003, -0.0812421116, -0.0225826474, -0.211173842,
       0.0117540078, 0.167601083}},
-    {{.n = 2, .tokens = 3, .width = 2, .is_gru = 1, .is_reversed = 1},
+    {{.n = 2, .tokens = 3, .width = 2, .cell = CELL_GRU, .is_reversed = 1},
      {-0.0995892839, 0.649114453, 0.190011726, -0.0149013394, -0.104548501, -0.194263337,
       0.136992462, 0.483489587, -0.241332821, -0.044014794, -0.245719823, 0.637446311},
      {-0.00368606233, 0.0173575319,
@@ -140,6 +146,13 @@ static const struct {
      {0.000249738854, 0.00538863117, -0.0161080979, 0.00888108117, -0.00829660524, -0.014066213,
       -0.0218555629, 0.0731027703, -0.00656285151, 0.0212395757, -0.0330141197, 0.0339505795},
      {-0.0251575924, 0.132907618, -0.324581298, 0.06674819, -0.129309257, 0.28538511}},
+    {{.n = 2, .tokens = 3, .width = 2, .cell = CELL_TANH, .is_reversed = 1},
+     {-0.97111391, 0.488369584, 0.19326879, 0.367973183, -0.95404526, 0.52508394, 0.256158765,
+      0.503379642, -0.850632808, 0.726121146, -0.554599722, -0.283668095},
+     {-0.0569377734, 0.30459806, -0.525728197, 0.999964033, 0.00530573748, -0.116822319, 0.74750615,
+      0, -0.427767572, 0.362178204, -0.00947545966, -0.821923438},
+     {0.0919507215, 0.367121027, -1.09600558, 0.53441057},
+     {-0.267097114, 0.727994541}},
 };
 
 static void ramp(const float *to, int n, int step, int of, float by)
@@ -160,7 +173,7 @@ static void ck_near(const float *got, const double *want, int n)
 START_TEST(numbers_are_those_of_torch)
 {
     struct kernel_recurrent r = call_of(&torch[_i].sizes, 1);
-    const int gates = r.is_gru ? 3 : 4;
+    const int gates = (int)gates_of(&r);
     r.product = dn_product;
     ramp(r.x, 6 * gates * 2, 13, 17, 8);
     ramp(r.weight, gates * 2 * 2, 11, 19, 9);
@@ -181,11 +194,15 @@ END_TEST
 /* Several blocks of samples, the last one short; pieces of units and of weights, too; a token. */
 static const struct kernel_recurrent sizes[] = {
     {.n = 19, .tokens = 6, .width = 70},
-    {.n = 19, .tokens = 6, .width = 70, .is_gru = 1},
+    {.n = 19, .tokens = 6, .width = 70, .cell = CELL_GRU},
     {.n = 70, .tokens = 3, .width = 130, .is_reversed = 1},
-    {.n = 3, .tokens = 9, .width = 5, .is_gru = 1, .is_reversed = 1},
+    {.n = 3, .tokens = 9, .width = 5, .cell = CELL_GRU, .is_reversed = 1},
     {.n = 9, .tokens = 4, .width = 256},
     {.n = 2, .tokens = 1, .width = 16},
+    {.n = 19, .tokens = 6, .width = 70, .cell = CELL_TANH},
+    {.n = 70, .tokens = 3, .width = 130, .cell = CELL_TANH, .is_reversed = 1},
+    {.n = 19, .tokens = 5, .width = 70, .cell = CELL_RELU, .is_reversed = 1},
+    {.n = 2, .tokens = 1, .width = 5, .cell = CELL_RELU},
 };
 enum { N_SIZES = MS_ARRAY_SIZE(sizes) };
 
@@ -214,8 +231,8 @@ static void ck_worst(const char *what, const float *got, const double *want, int
 START_TEST(results_are_those_of_the_formula)
 {
     struct kernel_recurrent r = call_of(&sizes[_i], 2);
-    const int64_t gates = (r.is_gru ? 3 : 4) * r.width, tokens = r.n * r.tokens;
-    struct ref_recurrent ref = {r.n, r.tokens, r.width, r.is_gru, r.is_reversed, NULL, NULL, NULL};
+    const int64_t gates = gates_of(&r) * r.width, tokens = r.n * r.tokens;
+    struct ref_recurrent ref = {r.n, r.tokens, r.width, r.cell, r.is_reversed, NULL, NULL, NULL};
     double *x = doubles(r.x, tokens * gates), *w = doubles(r.weight, gates * r.width);
     double *b = doubles(r.bias, gates), *dy = doubles(r.dy, tokens * r.width);
     double *y = doubles(NULL, tokens * r.width), *dx = doubles(NULL, tokens * gates);
@@ -246,7 +263,7 @@ END_TEST
 START_TEST(teams_give_the_same_bits)
 {
     struct kernel_recurrent one = call_of(&sizes[_i], 1), other = call_of(&sizes[_i], 3);
-    const size_t gates = (size_t)((one.is_gru ? 3 : 4) * one.width);
+    const size_t gates = (size_t)(gates_of(&one) * one.width);
     const size_t y = (size_t)(one.n * one.tokens * one.width) * sizeof(float);
     struct kernel_recurrent evaluated = other;
     one.product = other.product = evaluated.product = dn_product;
@@ -279,7 +296,8 @@ static int failing_product(const struct kernel_product *p)
 
 START_TEST(a_product_that_is_not_to_be_had_is_said)
 {
-    const struct kernel_recurrent size = {.n = 1, .tokens = 3, .width = 4, .is_gru = _i};
+    const struct kernel_recurrent size = {
+        .n = 1, .tokens = 3, .width = 4, .cell = (enum kernel_cell)_i};
     struct kernel_recurrent r = call_of(&size, 2);
     r.product = failing_product;
     atomic_store(&products_left, 2);
@@ -287,7 +305,9 @@ START_TEST(a_product_that_is_not_to_be_had_is_said)
     r.product = dn_product;
     ck_assert_int_eq(kernel_recurrent_forward(&r, 2), 0);
     r.product = failing_product;
-    for (int n = 1; n <= 5; n++) { /* of two tokens, then of the weight */
+    /* of two tokens, then of the weight, gate by gate */
+    const int products = r.cell == CELL_GRU ? 7 : r.cell == CELL_LSTM ? 6 : 3;
+    for (int n = 1; n <= products; n++) {
         atomic_store(&products_left, n);
         ck_assert_int_eq(kernel_recurrent_backward(&r, 2), MS_E_FAILED);
     }
@@ -297,7 +317,8 @@ END_TEST
 
 START_TEST(a_nan_stays_one)
 {
-    const struct kernel_recurrent size = {.n = 2, .tokens = 2, .width = 3, .is_gru = _i};
+    const struct kernel_recurrent size = {
+        .n = 2, .tokens = 2, .width = 3, .cell = (enum kernel_cell)_i};
     struct kernel_recurrent r = call_of(&size, 1);
     ((float *)(uintptr_t)r.x)[0] = NAN;
     r.product = dn_product;
@@ -320,13 +341,16 @@ START_TEST(ops_that_cannot_be_are_refused)
     const struct shape tokens = {2, {2, 5}}, weight = {2, {7, 12}}, square = {2, {12, 12}};
     const struct shape right = {2, {12, 3}}, three = {1, {3}};
     struct op op = {.kind = OP_EMBEDDING, .in = {graph_data(g, "data", &tokens, NULL)}};
-    op.in[1] = graph_param(g, "e.weight", &weight, normal, NULL);
+    const int e = graph_param(g, "e.weight", &weight, normal, NULL);
+    op.in[1] = e;
     const int x = graph_apply(g, &op, NULL);
     const int w = graph_param(g, "w", &square, normal, NULL);
     op = (struct op){.kind = OP_LSTM, .n_in = 2, .in = {x, w}};
     ck_ms_fails(graph_apply(g, &op, err), MS_E_INVALID, "lstm: the weight must be (12, 3)");
     op.kind = OP_GRU;
     ck_ms_fails(graph_apply(g, &op, err), MS_E_INVALID, "gru: the weight must be (12, 4)");
+    op = (struct op){.kind = OP_RNN_RELU, .n_in = 2, .in = {x, e}};
+    ck_ms_fails(graph_apply(g, &op, err), MS_E_INVALID, "rnn_relu: the weight must be (12, 12)");
     op = (struct op){.kind = OP_LSTM, .n_in = 3, .is_reversed = 1, .in = {x}};
     op.in[1] = graph_param(g, "r", &right, normal, NULL);
     op.in[2] = graph_param(g, "b", &three, normal, NULL);
@@ -402,6 +426,29 @@ START_TEST(a_layer_has_the_parameters_of_torch)
 }
 END_TEST
 
+/* Those of torch.nn.RNN(4, 6, nonlinearity="relu"), and the op that it says. */
+START_TEST(a_plain_layer_has_the_function_that_it_says)
+{
+    static const char *const texts[] = {
+        "- embedding: {words: 7, size: 4}\n- rnn: {name: r, hidden: 6}\n- dense: {out: classes}\n",
+        "- embedding: {words: 7, size: 4}\n- rnn: {name: r, hidden: 6, nonlinearity: relu}\n"
+        "- dense: {out: classes}\n"};
+    static const enum op_kind kinds[] = {OP_RNN_TANH, OP_RNN_RELU};
+    struct graph *g = network_of(texts[_i], 3, 9);
+    int n = 0;
+    for (int i = 0; i < graph_n_forward_ops(g); i++) {
+        n += graph_op(g, i)->kind == kinds[_i];
+    }
+    ck_assert_int_eq(n, 1);
+    ck_assert_int_eq(graph_n_params(g), 1 + 4 + 2);
+    ck_param(g, 1, "r.weight_ih_l0", "(6, 4)");
+    ck_param(g, 2, "r.weight_hh_l0", "(6, 6)");
+    ck_param(g, 3, "r.bias_ih_l0", "(6)");
+    ck_param(g, 4, "r.bias_hh_l0", "(6)");
+    graph_destroy(g);
+}
+END_TEST
+
 /* Without biases; of the last token of a direction a row. */
 START_TEST(a_layer_makes_a_row_of_the_last_token)
 {
@@ -441,6 +488,10 @@ static const struct {
     {"- embedding: {words: 7, size: 4}\n- gru: {hidden: 4, layers: 33}\n", "layers[1].gru.layers"},
     {"- embedding: {words: 7, size: 4}\n- lstm: {hidden: 4, output: all}\n",
      "layers[1].lstm.output"},
+    {"- embedding: {words: 7, size: 4}\n- rnn: {hidden: 4, nonlinearity: sin}\n",
+     "layers[1].rnn.nonlinearity"},
+    {"- embedding: {words: 7, size: 4}\n- gru: {hidden: 4, nonlinearity: relu}\n",
+     "layers[1].gru.nonlinearity"},
     {"- embedding: {words: 7, size: 4}\n- lstm: {hidden: 1048576}\n",
      "net.yaml:2:3: layer lstm1 (lstm): lstm1.weight_hh_l0 has the shape (4194304, 1048576)"},
 };
@@ -468,13 +519,15 @@ static const char of_tokens[] =
     "- embedding: {words: 11, size: 10}\n"
     "- lstm: {hidden: 12, layers: 2, bidirectional: true, dropout: 0.25}\n"
     "- residual: {body: [layer_norm: {over: channels}, gru: {hidden: 24, bias: none}]}\n"
+    "- rnn: {hidden: 9, layers: 2, dropout: 0.5, nonlinearity: relu}\n"
     "- dense: {out: classes}\n";
 static const char of_samples[] =
     "- embedding: {words: 11, size: 7}\n"
     "- gru: {hidden: 17, bidirectional: true}\n"
     "- lstm: {name: l, hidden: 9, bias: none, output: last}\n"
     "- gru: {from: gru1, hidden: 8, bidirectional: true, output: last, name: g}\n"
-    "- concat: {from: [l, g]}\n"
+    "- rnn: {from: gru1, hidden: 6, bias: none, bidirectional: true, output: last, name: p}\n"
+    "- concat: {from: [l, g, p]}\n"
     "- dense: {out: classes}\n";
 
 START_TEST(networks_give_the_gradients_of_the_oracle)
@@ -513,13 +566,14 @@ int main(void)
     Suite *suite = suite_create("recurrent");
     TCase *tc = tcase_create("recurrent");
     tcase_set_timeout(tc, 60);
-    tcase_add_loop_test(tc, numbers_are_those_of_torch, 0, 2);
+    tcase_add_loop_test(tc, numbers_are_those_of_torch, 0, (int)MS_ARRAY_SIZE(torch));
     tcase_add_loop_test(tc, results_are_those_of_the_formula, 0, N_SIZES);
     tcase_add_loop_test(tc, teams_give_the_same_bits, 0, N_SIZES);
-    tcase_add_loop_test(tc, a_product_that_is_not_to_be_had_is_said, 0, 2);
-    tcase_add_loop_test(tc, a_nan_stays_one, 0, 2);
+    tcase_add_loop_test(tc, a_product_that_is_not_to_be_had_is_said, 0, 4);
+    tcase_add_loop_test(tc, a_nan_stays_one, 0, 4);
     tcase_add_test(tc, ops_that_cannot_be_are_refused);
     tcase_add_test(tc, a_layer_has_the_parameters_of_torch);
+    tcase_add_loop_test(tc, a_plain_layer_has_the_function_that_it_says, 0, 2);
     tcase_add_test(tc, a_layer_makes_a_row_of_the_last_token);
     tcase_add_loop_test(tc, what_cannot_be_has_its_place, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_loop_test(tc, networks_give_the_gradients_of_the_oracle, 0, 2 * ORACLE_N_ISAS);

@@ -277,6 +277,20 @@ class Recurrent(nn.Module):
         return self.fc(torch.cat([h[-2], h[-1]], 1) + y[:, 0] + self.last(x)[1][-1])
 
 
+class Plain(nn.Module):
+    """Cells of one gate: two layers in both directions, and one of the other function whose samples come second and that has no bias."""
+
+    def __init__(self, words=7, size=5):
+        super().__init__()
+        self.word, self.rnn = nn.Embedding(words, size), nn.RNN(size, 4, num_layers=2, bidirectional=True, batch_first=True)
+        self.relu, self.fc = nn.RNN(8, 6, nonlinearity="relu", bias=False), nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.rnn(self.word(x))[0]
+        y, h = self.relu(x.transpose(0, 1))
+        return self.fc(y[0] + h[-1])
+
+
 def randomized(model, seed):
     torch.manual_seed(seed)
     for name, tensor in model.state_dict().items():
@@ -490,6 +504,9 @@ def main_traps():
     by_hand("recurrent-backwards", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "direction": "reverse"}), *behind], folded)
     by_hand("recurrent-clipped", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "clip": 3.0}), *behind], folded)
     by_hand("recurrent-begun", [*tokens, ("LSTM", ["t", "w", "r.w", "", "", "s"], "h", {"hidden_size": 2}), *behind], {**folded, "s": (1, 1, 2)})
+    wide = [*tokens, ("Constant", "", "n0", whole(0)), ("Unsqueeze", "w n0", "w.d", {}), ("Unsqueeze", "r.w n0", "r.d", {})]
+    by_hand("plain-sine", [*wide, ("RNN", "t w.d r.d", "h", {"hidden_size": 2, "activations": ["Sin"]}), *behind], {"w": (2, 3), "r.w": (2, 2), "b.weight": (4, 60)})
+    by_hand("plain-of-rows", [*wide, ("RNN", "t w.d r.d", "h", {"hidden_size": 3}), *behind], {"w": (2, 3), "r.w": (2, 2), "b.weight": (4, 90)})
     larger = [("Flatten", "h", "f", {}), ("Gemm", "f a.weight", "y", {"transB": 1})]
     twice = {"value": numpy_helper.from_array(numpy.asarray((1, 1, 2, 3), numpy.float32))}
     by_hand("resized-by-axes", [("Constant", "", "o", twice), ("Resize", ["x", "", "o"], "h", {"mode": "linear", "axes": [0, 1, 3, 2]}), *larger], {"a.weight": (4, 540)}, opset=18)
@@ -545,6 +562,7 @@ def main():
         keep("patches-" + how, randomized(Patches(), 19), (3, 3, 8, 12), how, True, opset=18)
         keep("words-" + how, randomized(Words(), 20), (3, 6), how, True, opset=18, words=7)
         keep("recurrent-" + how, randomized(Recurrent(), 21), (3, 6), how, True, opset=18, words=7)
+        keep("plain-" + how, randomized(Plain(), 23), (3, 6), how, True, opset=18, words=7)
     keep("last-pooled-torchscript", randomized(LastPooled(), 21), (3, 3, 6, 5), "torchscript", True)
     keep("last-pooled-dynamo", randomized(LastPooled(), 21), (3, 3, 6, 5), "dynamo", True, opset=18)
     for how in "torchscript", "dynamo":
