@@ -117,6 +117,6 @@ ok "in its words" grep -q "initial_weights: .*torn.ckpt: at byte 87" "$T/torn.ou
 ok "an ending that is none is refused" says "ends neither in .safetensors nor in .ckpt or .onnx" export_to "$T/good" x.pt
 ok "a folder without weights, too" says "nowhere" export_to "$T/nowhere" x.ckpt
 ok "and nothing is left" bash -c '! ls "$1"/x.* 2>/dev/null' - "$T"
-ok "it tells programs what it did" bash -c '"$1" --json export "$2" -o "$3" | jq -e ".tensors == 7 and .bytes == 696"' - \
+ok "it tells programs what it did" bash -c '"$1" --json export "$2" -o "$3" | jq -es ".[0].tensors == 7 and .[0].bytes == 696"' - \
     "$MSCTL" "$T/good" "$T/told.ckpt"
 finish

@@ -35,7 +35,7 @@ begins() { # TEXT WITH: it begins so, and that is something
 
 ok "three ranks train" run good "$T/job.yaml"
 ok "an evaluation of what they left is, to the last digit, the last one of the training" begins "$(evaluate "$T/good")" "$(counted good 2)"
-ok "it went by their plan" bash -c '"$1" --json eval "$2" | jq -e ".as_planned and .rows == 90" >/dev/null' - "$MSCTL" "$T/good"
+ok "it went by their plan" bash -c '"$1" --json eval "$2" | jq -es ".[0].as_planned and .[0].rows == 90" >/dev/null' - "$MSCTL" "$T/good"
 ok "that of a checkpoint, where its average counts, is that of its epoch" begins "$(evaluate "$T/good" -w net-2.json)" "$(counted good 1)"
 ok "also by its own name" begins "$(evaluate "$T/good/checkpoints/net-2.json")" "$(counted good 1)"
 step=$(python3 -c 'import json, sys
@@ -47,14 +47,14 @@ ok "people get a table" bash -c '"$1" eval "$2" | grep -q "^  accuracy .* % on t
 ok "on a terminal they see how far it is" bash -c 'python3 "$1" 80 "$2" eval "$3" | grep -q "of 90 samples evaluated"' - "$(dirname "$0")/on_tty.py" "$MSCTL" "$T/good"
 "$MSCTL" export "$T/good" -o "$T/net.onnx" >/dev/null && "$MSCTL" export "$T/good" -o "$T/net.ckpt" >/dev/null
 near() { # the accuracy of others' formats is that of the run
-    evaluate "$T/good" -w "$1" | jq -e --argjson want "$(counted good 2 | sed 's/,$/}/')" '.accuracy == $want.accuracy and (.eval_loss - $want.eval_loss | fabs) < 1e-5' >/dev/null
+    evaluate "$T/good" -w "$1" | jq -es --argjson want "$(counted good 2 | sed 's/,$/}/')" '.[0].accuracy == $want.accuracy and (.[0].eval_loss - $want.eval_loss | fabs) < 1e-5' >/dev/null
 }
 ok "an ONNX model answers as the run does" near "$T/net.onnx"
 ok "and MindSpore's checkpoint" near "$T/net.ckpt"
 ok "the training data may be meant" bash -c '"$1" eval "$2" --set evaluate.dataset.usage=train | grep -q "^net: 90 samples "' - "$MSCTL" "$T/good"
 sed -i 's/^isa .*/isa sse41/; s/^onednn .*/onednn 0.0.1/' "$T/good/plan.txt"
 ok "a plan that cannot be had here is said" says "the plan of the training is not taken, and last bits may be others: plan line" "$MSCTL" eval "$T/good"
-ok "and another one does it" bash -c '"$1" --json eval "$2" 2>/dev/null | jq -e ".as_planned | not" >/dev/null' - "$MSCTL" "$T/good"
+ok "and another one does it" bash -c '"$1" --json eval "$2" 2>/dev/null | jq -es "length == 1 and (.[0].as_planned | not)" >/dev/null' - "$MSCTL" "$T/good"
 rm "$T/good/plan.txt"
 
 # ---- predictions
@@ -111,7 +111,7 @@ optimizer: {kind: sgd, learning_rate: 0.1}
 YAML
 ok "a network learns two folders" run petnet "$T/pets.yaml"
 ok "without an evaluation nothing says on what data" says "has no \`evaluate\`, so nothing says on what data; give --data PATH (of kind image_folder)" "$MSCTL" eval "$T/petnet"
-ok "which are named" bash -c '"$1" --json eval "$2" -d "$3" | jq -e ".accuracy == 1 and .rows == 32" >/dev/null' - "$MSCTL" "$T/petnet" "$T/pets"
+ok "which are named" bash -c '"$1" --json eval "$2" -d "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 32" >/dev/null' - "$MSCTL" "$T/petnet" "$T/pets"
 ok "images that it has not seen have the name of their class, and their file" bash -c '"$1" predict "$2" --data "$3" --top 1 --format json | jq -es "length == 3 and
     all(.top[0].class == \"dog\" and .label == \"some\") and .[2].file == \"$3/some/2.png\"" >/dev/null' - "$MSCTL" "$T/petnet" "$T/new"
 # classes are folders by their names, not by their positions
