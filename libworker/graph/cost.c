@@ -48,12 +48,14 @@ double graph_no_products(const struct graph *graph, const struct op *op)
 
 /* ---- of several ---- */
 
-static void add_inputs(const struct graph *graph, const struct op *op, struct graph_cost *sum)
+static void add_inputs(const struct graph *graph, int index, struct graph_cost *sum)
 {
+    const struct op *op = graph->ops[index];
     for (int i = 0; i < op->n_in; i++) {
-        const enum tensor_role role = graph->tensors[op->in[i]]->role;
-        sum->parameters += role == TENSOR_PARAM ? count_of(graph, op->in[i]) : 0;
-        sum->states += role == TENSOR_STATE ? count_of(graph, op->in[i]) : 0;
+        const struct tensor *t = graph->tensors[op->in[i]];
+        const int64_t count = t->reader == index ? count_of(graph, op->in[i]) : 0;
+        sum->parameters += t->role == TENSOR_PARAM ? count : 0;
+        sum->states += t->role == TENSOR_STATE ? count : 0;
     }
 }
 
@@ -71,7 +73,7 @@ void graph_cost(const struct graph *graph, int first, int n, struct graph_cost *
     assert(first >= 0 && n >= 0 && first + n <= graph_n_forward_ops(graph));
     for (int i = first; i < first + n; i++) {
         const struct op *op = graph->ops[i];
-        add_inputs(graph, op, &sum);
+        add_inputs(graph, i, &sum);
         add_values(graph, op, &sum);
         sum.products += op_row(op->kind)->products(graph, op);
     }

@@ -11,8 +11,8 @@ struct graph_cost {
     double products;    /* with an addition each, of the whole batch; exact up to 2^53 */
 };
 
-/* Of ops first .. first + n - 1, which are forward ops. A parameter counts for each that reads it.
- */
+/* Of ops first .. first + n - 1, which are forward ops. A parameter counts for the first op of the
+ * graph that reads it. */
 void graph_cost(const struct graph *graph, int first, int n, struct graph_cost *ret);
 
 #endif

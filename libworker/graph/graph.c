@@ -166,6 +166,10 @@ void graph_truncate(struct graph *graph, int n_tensors, int n_ops, int n_gradien
     while (graph->n_states > 0 && graph->states[graph->n_states - 1] >= n_tensors) {
         graph->n_states--;
     }
+    for (int i = 0; i < graph->n_tensors; i++) {
+        struct tensor *t = graph->tensors[i];
+        t->reader = t->reader < n_ops ? t->reader : -1;
+    }
     graph->n_gradients = n_gradients;
     if (graph_n_stored(graph) != n_stored) {
         name_all(graph);
@@ -198,6 +202,7 @@ int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role 
     tensor->dtype = MS_F32;
     tensor->shape = *shape;
     tensor->producer = -1;
+    tensor->reader = -1;
     tensor->of = -1;
     int index = graph->n_tensors;
     int rc = MS_OK;
@@ -235,6 +240,12 @@ int graph_append_op(struct graph *graph, enum op_kind kind, int n_in, const int 
     for (int i = 0; i < GRAPH_OP_TENSORS_MAX; i++) {
         op->in[i] = i < op->n_in ? in[i] : -1;
         op->out[i] = -1;
+    }
+    for (int i = 0; i < op->n_in; i++) {
+        struct tensor *read = op->in[i] >= 0 ? graph->tensors[op->in[i]] : NULL;
+        if (read != NULL && read->reader < 0) {
+            read->reader = graph->n_ops;
+        }
     }
     graph->ops[graph->n_ops] = op;
     return graph->n_ops++;

@@ -66,6 +66,7 @@ struct tensor {
     enum ms_dtype dtype; /* MS_I32: class numbers; MS_F32: reals, in the precision of the plan */
     struct shape shape;
     int producer;       /* op index, -1: nobody */
+    int reader;         /* index of the first op that reads it, -1: nobody */
     int of;             /* GRAD: the parameter; STAT: the moving state it enters; else -1 */
     int is_variance;    /* STAT: a batch variance (enters unbiased), else a mean */
     int64_t stat_count; /* STAT: n elements a channel; unbiased: biased n / (n - 1), n > 1 */

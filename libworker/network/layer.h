@@ -163,7 +163,8 @@ struct fans { /* values that one output sums over, and outputs that one value go
     int64_t in, out;
 };
 struct init build_init(const struct rule *rule, struct fans fans);
-/* A parameter of the layer, by the name that `part` of it has. A tensor, or a negative code. */
+/* A parameter of the layer, by the name that `part` of it has; where `parameters` gives it that of
+ * one that is there and has this shape, that one. A tensor, or a negative code. */
 int build_param(const struct building *b, const struct layer *layer, const char *part,
                 const struct shape *shape, struct init init);
 /* The same of a moving statistic, which begins with value. */

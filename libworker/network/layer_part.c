@@ -45,14 +45,20 @@ static const char *torch_name(const char *part)
     return part;
 }
 
+/* What `parameters` calls the part; NULL: nothing. */
+static const struct tree_item *own_name(const struct layer *layer, const char *part)
+{
+    const struct tree_node *names = layer->parameters;
+    return names != NULL && names->kind == TREE_MAP ? tree_find(names, part) : NULL;
+}
+
 /* <prefix><layer>.<part>, or what `parameters` says instead of the latter two. A name that would be
  * cut is refused by the graph's check of lengths: the buffer holds more than GRAPH_NAME_MAX. */
 static const char *part_name(const struct building *b, const struct layer *layer, const char *part,
                              char buf[4 * GRAPH_NAME_MAX])
 {
     const struct tree_node *names = layer->parameters;
-    const struct tree_item *own =
-        names != NULL && names->kind == TREE_MAP ? tree_find(names, part) : NULL;
+    const struct tree_item *own = own_name(layer, part);
     if (own != NULL) {
         snprintf(buf, 4 * GRAPH_NAME_MAX, "%s%s", b->prefix, own->value->text);
     } else {
@@ -62,11 +68,29 @@ static const char *part_name(const struct building *b, const struct layer *layer
     return buf;
 }
 
+/* That of a layer before, which begins as that one says. */
+static int share_param(const struct building *b, int param, const struct shape *shape)
+{
+    const struct tensor *there = graph_tensor(b->graph, param);
+    char of_that[96];
+    char of_this[96];
+    return there->role == TENSOR_PARAM && shape_equal(&there->shape, shape)
+               ? param
+               : ms_fail(b->err, MS_E_INVALID,
+                         "%s, which it shares with a layer before it, is %s there, and here it "
+                         "would be a parameter %s",
+                         there->name, shape_format(&there->shape, of_that, sizeof(of_that)),
+                         shape_format(shape, of_this, sizeof(of_this)));
+}
+
 int build_param(const struct building *b, const struct layer *layer, const char *part,
                 const struct shape *shape, struct init init)
 {
     char name[4 * GRAPH_NAME_MAX];
-    return graph_param(b->graph, part_name(b, layer, part, name), shape, init, b->err);
+    part_name(b, layer, part, name);
+    const int shared = own_name(layer, part) != NULL ? graph_find(b->graph, name) : -1;
+    return shared >= 0 ? share_param(b, shared, shape)
+                       : graph_param(b->graph, name, shape, init, b->err);
 }
 
 int build_state(const struct building *b, const struct layer *layer, const char *part,

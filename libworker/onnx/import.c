@@ -234,14 +234,15 @@ int import_use(struct importer *m, const struct onnx_tensor *tensor)
     if (strcmp(tensor->type, "FLOAT") != 0) {
         return import_fail(m, "%.80s is %s; export the model in float32", name, tensor->type);
     }
-    if (json_object_get(m->used, name) != NULL) {
-        return import_fail(m, "%.80s is a parameter of another layer, too, and layers share none",
-                           name);
-    }
-    if (json_object_set_new(m->used, name, json_true()) < 0) {
-        return import_fail_memory(m);
-    }
-    return MS_OK;
+    const json_int_t before = json_integer_value(json_object_get(m->used, name));
+    return json_object_set_new(m->used, name, json_integer(before + 1)) == 0
+               ? MS_OK
+               : import_fail_memory(m);
+}
+
+int import_is_shared(const struct importer *m, const char *parameter)
+{
+    return json_integer_value(json_object_get(m->used, parameter)) > 1;
 }
 
 int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,

@@ -121,7 +121,7 @@ struct importer {
     json_t *readers; /* values that something reads which does not only make rows of them */
     json_t *reads;   /* of a value: how often it is read */
     json_t *pads;    /* of the input of a convolution: zeros around it before its own */
-    json_t *used;    /* initializers that a layer has */
+    json_t *used;    /* initializers that layers have: how many of them */
     json_t *counts;  /* of layers of a kind without a name */
     json_t *named;   /* kinds whose layers are numbered here: a module has the list's number */
     json_t *layers;
@@ -166,11 +166,12 @@ int import_as_rows(struct importer *m, int x);
 int import_as_sequence(struct importer *m, int x);
 /* Sets its view and dims. */
 void import_set_view(struct value *value, const struct view *view);
-/* A parameter of so many dimensions, which no other layer has. */
+/* A parameter of so many dimensions. */
 int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
                  struct value *ret);
-/* An initializer that a layer has from now on, as none before. */
+/* A layer has it from now on. Shared: one before has it, too. */
 int import_use(struct importer *m, const struct onnx_tensor *tensor);
+int import_is_shared(const struct importer *m, const char *parameter);
 /* A parameter (out, channels) that an Unsqueeze made (out, channels, 1, 1). */
 int import_is_kernel_of_matrix(const struct importer *m, int value);
 int import_kernel_of_matrix(struct importer *m, const MsOnnx__Node *node, size_t i,

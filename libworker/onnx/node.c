@@ -46,7 +46,7 @@ int import_name_parts(struct importer *m, const struct part *parts, int n, int i
                                parts[i].name, MS_NAME_MAX);
         }
         stem_of(parts[i].name, parts[i].theirs, stem);
-        follow &= stem[0] != '\0' && strcmp(stem, ret) == 0;
+        follow &= stem[0] != '\0' && strcmp(stem, ret) == 0 && !import_is_shared(m, parts[i].name);
         rc |= json_object_set_new(names, parts[i].ours, json_string(parts[i].name));
     }
     if (rc < 0) {

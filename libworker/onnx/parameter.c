@@ -47,7 +47,7 @@ struct walk {
     const struct onnx_file *file;
     json_t *flipped; /* of what a Transpose makes of an initializer: that one's name */
     json_t *used;    /* by layers of the graph; NULL: it is no list of layers */
-    json_t *told;    /* those that a node before took for its part, by name */
+    json_t *told;    /* by name: of those that several nodes take the first one tells */
     json_t *widened; /* of what an Unsqueeze makes of a matrix, for a Conv: likewise */
     onnx_each_fn *each;
     void *arg;
@@ -78,7 +78,7 @@ static int keep_turned(struct walk *w, const MsOnnx__Node *node)
                : ms_fail(w->err, MS_E_NOMEM, "%.160s: no memory to read it", w->file->path);
 }
 
-/* Of a layer's parameters, by a node before that of the layer, of which there may be several. */
+/* Of a layer's parameters, by a node before that of the layer. */
 static int is_part(const MsOnnx__Node *node)
 {
     return strcmp(node->op_type, "Slice") == 0 || strcmp(node->op_type, "Unsqueeze") == 0 ||
@@ -126,11 +126,10 @@ static int walk_input(struct walk *w, const MsOnnx__Node *node, size_t i)
     if (may_be_else && json_object_get(w->used, tensor->name) == NULL) {
         return MS_OK;
     }
-    const int is_kernel = strcmp(node->op_type, "Conv") == 0 && i == 1; /* perhaps widened */
-    if ((is_part(node) || is_kernel) && json_object_get(w->told, tensor->name) != NULL) {
+    if (json_object_get(w->told, tensor->name) != NULL) {
         return MS_OK;
     }
-    int rc = !is_part(node) || json_object_set_new(w->told, tensor->name, json_true()) == 0
+    int rc = json_object_set_new(w->told, tensor->name, json_true()) == 0
                  ? w->each(w->arg, tensor, w->err)
                  : ms_fail(w->err, MS_E_NOMEM, "%.160s: no memory to read it", w->file->path);
     return rc < 0 ? rc : check_order(w, node, i, is_flipped, tensor);

@@ -237,8 +237,8 @@ static const struct {
      "weight?"},
     {"- batch_norm: {parameters: {gamma: 'a b'}}\n" END, "layers[0].batch_norm.parameters: 'a b'"},
     {"- conv2d: {name: a, out: 3, kernel: 1, parameters: {weight: w}}\n"
-     "- conv2d: {name: b, out: 3, kernel: 1, parameters: {weight: w}}\n" END,
-     "net.yaml:2:3: layer b (conv2d): "},
+     "- conv2d: {name: b, out: 4, kernel: 1, parameters: {weight: w}}\n" END,
+     "net.yaml:2:3: layer b (conv2d): w, which it shares"},
     {"- conv2d: {name: stem, out: 3, kernel: 1}\n- relu: {from: sten}\n" END,
      "net.yaml:2:16: from: there is no layer sten before it; did you mean stem?"},
     {"- relu: {from: nowhere}\n" END,

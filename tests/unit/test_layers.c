@@ -1,4 +1,5 @@
 /* test_layers.c - lists of layers: names, shapes, first values, places of errors, canonical form */
+#include "libworker/graph/cost.h"
 #include "libworker/network/layer.h"
 #include "tests/test.h"
 
@@ -110,6 +111,48 @@ START_TEST(two_layers_of_one_name_are_refused)
     refused(with_end("- conv2d: {name: c, out: 4, kernel: 3}\n"
                      "- conv2d: {name: c, out: 4, kernel: 3}\n"),
             "net.yaml:2:3: layer c (conv2d): ");
+}
+END_TEST
+
+/* ---- one parameter of several layers ---- */
+
+START_TEST(layers_share_the_parameters_that_they_name)
+{
+    struct graph *graph =
+        built(with_end("- conv2d: {name: c, out: 3, kernel: 3, padding: same, bias: fan_in, "
+                       "weight: {normal: 0.5}}\n"
+                       "- conv2d: {out: 3, kernel: 3, padding: same, bias: fan_in, "
+                       "parameters: {weight: c.weight}}\n"));
+    struct graph_cost cost;
+    const int w = graph_find(graph, "c.weight");
+    ck_assert_int_eq(graph_op(graph, 0)->in[1], w);
+    ck_assert_int_eq(graph_op(graph, 1)->in[1], w);
+    ck_assert_int_eq(graph_tensor(graph, w)->init.kind, INIT_NORMAL); /* as the first one says */
+    ck_assert_int_ge(graph_find(graph, "conv2d1.bias"), 0);
+    graph_cost(graph, 0, 1, &cost);
+    ck_assert_int_eq(cost.parameters, 81 + 3);
+    graph_cost(graph, 1, 1, &cost);
+    ck_assert_int_eq(cost.parameters, 3); /* it is counted once */
+    graph_destroy(graph);
+}
+END_TEST
+
+static const struct {
+    const char *layers, *why;
+} unshared[] = {
+    {"- conv2d: {name: c, out: 3, kernel: 3}\n"
+     "- conv2d: {out: 3, kernel: 1, parameters: {weight: c.weight}}\n",
+     "net.yaml:2:3: layer conv2d1 (conv2d): c.weight, which it shares with a layer before it, is "
+     "(3, 3, 3, 3) there, and here it would be a parameter (3, 3, 1, 1)"},
+    {"- batch_norm: {name: b}\n- batch_norm: {parameters: {gamma: b.moving_mean}}\n",
+     "b.moving_mean, which it shares"},
+    {"- batch_norm: {name: b}\n- batch_norm: {parameters: {moving_mean: b.moving_mean}}\n",
+     "net.yaml:2:3: layer batch_norm1 (batch_norm): "},
+};
+
+START_TEST(what_cannot_be_shared_has_its_place)
+{
+    refused(with_end(unshared[_i].layers), unshared[_i].why);
 }
 END_TEST
 
@@ -982,6 +1025,8 @@ int main(void)
     tcase_add_test(t, names_of_lists_stand_before_those_inside);
     tcase_add_test(t, letters_count_on_and_end_with_the_alphabet);
     tcase_add_test(t, two_layers_of_one_name_are_refused);
+    tcase_add_test(t, layers_share_the_parameters_that_they_name);
+    tcase_add_loop_test(t, what_cannot_be_shared_has_its_place, 0, (int)MS_ARRAY_SIZE(unshared));
     tcase_add_loop_test(t, windows_have_the_shapes_of_their_formula, 0,
                         (int)MS_ARRAY_SIZE(windows));
     tcase_add_test(t, branches_stand_in_a_row);

@@ -119,20 +119,50 @@ static void set_weights(struct ref_graph *run, const struct graph *graph,
 }
 
 static const char *const models[] = {
-    "net-torchscript-train", "net-torchscript-eval-13", "net-torchscript-static",
-    "net-torchscript-sizes", "net-dynamo-train",        "net-dynamo-eval-20",
-    "net-dynamo-static",     "net-dynamo-external",     "rows-torchscript",
-    "rows-dynamo",           "rows-dynamo-optimized",   "dense-torchscript",
-    "functional-dynamo",     "called-input-dynamo",     "called-input-torchscript",
-    "called-relu1-dynamo",   "constants-dynamo",        "relu6-dynamo-optimized",
-    "upwards-torchscript",   "upwards-dynamo",          "norms-torchscript",
-    "norms-dynamo",          "gated-torchscript",       "scale-dynamo",
-    "rezero-dynamo",         "next-torchscript",        "next-dynamo",
-    "next-dynamo-eval",      "shuffled-torchscript",    "shuffled-dynamo",
-    "patches-torchscript",   "patches-dynamo",          "words-torchscript",
-    "words-dynamo",          "last-pooled-torchscript", "last-pooled-dynamo",
-    "words-dynamo",          "recurrent-torchscript",   "recurrent-dynamo",
-    "resampled-torchscript", "resampled-dynamo",        "plain-torchscript",
+    "net-torchscript-train",
+    "net-torchscript-eval-13",
+    "net-torchscript-static",
+    "net-torchscript-sizes",
+    "net-dynamo-train",
+    "net-dynamo-eval-20",
+    "net-dynamo-static",
+    "net-dynamo-external",
+    "rows-torchscript",
+    "rows-dynamo",
+    "rows-dynamo-optimized",
+    "dense-torchscript",
+    "functional-dynamo",
+    "called-input-dynamo",
+    "called-input-torchscript",
+    "called-relu1-dynamo",
+    "constants-dynamo",
+    "relu6-dynamo-optimized",
+    "upwards-torchscript",
+    "upwards-dynamo",
+    "norms-torchscript",
+    "norms-dynamo",
+    "gated-torchscript",
+    "scale-dynamo",
+    "rezero-dynamo",
+    "next-torchscript",
+    "next-dynamo",
+    "next-dynamo-eval",
+    "shuffled-torchscript",
+    "shuffled-dynamo",
+    "patches-torchscript",
+    "patches-dynamo",
+    "words-torchscript",
+    "words-dynamo",
+    "last-pooled-torchscript",
+    "last-pooled-dynamo",
+    "words-dynamo",
+    "recurrent-torchscript",
+    "recurrent-dynamo",
+    "resampled-torchscript",
+    "resampled-dynamo",
+    "plain-torchscript",
+    "tied-torchscript",
+    "tied-dynamo",
 };
 
 START_TEST(a_model_makes_of_a_batch_what_pytorch_makes)
@@ -213,8 +243,9 @@ static int list_parameter(void *arg, const struct onnx_tensor *tensor, struct ms
 START_TEST(parameters_of_tokens_are_those_of_the_file)
 {
     static const char *const of[] = {
-        "patches-torchscript",   "patches-dynamo",   "words-torchscript", "words-dynamo",
-        "recurrent-torchscript", "recurrent-dynamo", "plain-torchscript"};
+        "patches-torchscript", "patches-dynamo",        "words-torchscript",
+        "words-dynamo",        "recurrent-torchscript", "recurrent-dynamo",
+        "plain-torchscript",   "tied-torchscript",      "tied-dynamo"};
     char name[64];
     snprintf(name, sizeof(name), "%s.onnx", of[_i]);
     struct sample sample = sample_of(of[_i]);
@@ -845,7 +876,7 @@ int main(void)
     tcase_add_loop_test(t, attention_is_found_in_its_products, 0, 2);
     tcase_add_loop_test(t, a_model_makes_of_a_batch_what_pytorch_makes, 0,
                         (int)MS_ARRAY_SIZE(models));
-    tcase_add_loop_test(t, parameters_of_tokens_are_those_of_the_file, 0, 7);
+    tcase_add_loop_test(t, parameters_of_tokens_are_those_of_the_file, 0, 9);
     tcase_add_loop_test(t, parameters_have_the_names_of_the_module, 0, 4);
     tcase_add_test(t, the_list_is_what_a_person_would_write);
     tcase_add_test(t, names_that_modules_have_are_no_others);

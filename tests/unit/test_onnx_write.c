@@ -211,6 +211,10 @@ static const char *const of_words[] = {
     "- gru: {hidden: 3, bias: none}\n- lstm: {hidden: 1, bidirectional: true}\n"
     "- rnn: {hidden: 3, bidirectional: true}\n- rnn: {hidden: 2, nonlinearity: relu, bias: none}\n"
     "- dense: {out: classes}\n",
+    /* one weight three times, one twice */
+    "- embedding: {name: w, words: classes, size: 6}\n- dense: {name: a, out: 6}\n- tanh\n"
+    "- dense: {out: 6, parameters: {weight: a.weight, bias: a.bias}}\n"
+    "- dense: {out: classes, bias: none, parameters: {weight: w.weight}}\n",
     /* both directions belong to the second, though the first is as wide and reads the same */
     "- embedding: {name: e, words: 20, size: 6}\n- lstm: {name: a, hidden: 4}\n"
     "- lstm: {name: b, from: e, hidden: 4, bidirectional: true}\n- concat: {from: [a, b]}\n"

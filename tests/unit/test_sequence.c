@@ -369,18 +369,31 @@ static struct graph *patches_of(int64_t batch)
     return graph;
 }
 
-static struct graph *network_of(int is_of_tokens, int64_t batch)
+/* A layer three times, biases among what they share; the last one has the embedding's weight. */
+static const char of_shared[] =
+    "- embedding: {name: w, words: classes, size: 24, weight: {normal: 0.5}}\n"
+    "- dense: {name: t, out: 24}\n"
+    "- tanh\n"
+    "- residual: {body: [layer_norm: {over: channels},\n"
+    "    dense: {out: 24, parameters: {weight: t.weight, bias: t.bias}}]}\n"
+    "- dense: {out: 24, parameters: {weight: t.weight, bias: t.bias}}\n"
+    "- dense: {out: classes, bias: none, parameters: {weight: w.weight}}\n";
+
+enum of { OF_SAMPLES, OF_TOKENS, OF_SHARED };
+
+static struct graph *network_of(enum of of, int64_t batch)
 {
+    static const char *const texts[] = {of_samples, of_tokens, of_shared};
     const struct network_input input = {.batch = batch,
                                         .channels = 70,
                                         .height = 1,
                                         .width = 1,
                                         .classes = 5,
                                         .label_smoothing = 0.1,
-                                        .tokens = is_of_tokens ? 70 : 0};
+                                        .tokens = of != OF_SAMPLES ? 70 : 0};
     struct network *network = NULL;
     struct graph *graph = NULL;
-    const char *text = is_of_tokens ? of_tokens : of_samples;
+    const char *text = texts[of];
     ck_ms_ok(network_parse(text, strlen(text), "net.yaml", "sequences", &network, err));
     ck_ms_ok(network_build(network, &input, NETWORK_LOSS_SOFTMAX_CE, &graph, err));
     network_destroy(network);
@@ -390,18 +403,18 @@ static struct graph *network_of(int is_of_tokens, int64_t batch)
 START_TEST(networks_give_the_gradients_of_the_oracle)
 {
     const char *isa = oracle_isas[_i % ORACLE_N_ISAS];
-    const int is_of_tokens = _i / ORACLE_N_ISAS;
+    const enum of of = _i / ORACLE_N_ISAS;
     if (!oracle_has_isa(isa)) {
         return;
     }
     for (int threads = 1; threads <= 2; threads++) {
         struct case_options options = {.training = 1, .threads = threads, .isa = isa};
         struct plan_case c;
-        case_init(&c, network_of(is_of_tokens, 4), &options);
+        case_init(&c, network_of(of, 4), &options);
         oracle_check_step(&c);
         case_fini(&c);
     }
-    oracle_check_evaluation(network_of(is_of_tokens, 3));
+    oracle_check_evaluation(network_of(of, 3));
 }
 END_TEST
 
@@ -427,7 +440,7 @@ START_TEST(evaluation_counts_tokens)
     struct case_options options = {.threads = 1};
     struct plan_case c;
     struct plan_evaluated whole, one[3];
-    case_init(&c, network_of(1, 3), &options);
+    case_init(&c, network_of(OF_TOKENS, 3), &options);
     case_init_values(&c, 5);
     int64_t correct = 0;
     double loss = 0;
@@ -453,7 +466,7 @@ START_TEST(a_token_that_is_no_word_ends_the_step)
     struct case_options options = {.training = 1, .threads = 1};
     struct plan_case c;
     float loss = 0;
-    case_init(&c, network_of(0, 2), &options);
+    case_init(&c, network_of(OF_SAMPLES, 2), &options);
     c.data[99] = 11;
     ck_ms_fails(plan_train_step(c.plan, c.data, c.classes, NULL, NULL, &loss, err), MS_E_INVALID,
                 "the batch has a token 11, and the embedding 11 words: tokens are whole numbers "
@@ -467,12 +480,18 @@ END_TEST
 
 static struct job sequences_job(int world)
 {
-    return job_of_graphs(network_of(1, 4), network_of(1, 5), world);
+    return job_of_graphs(network_of(OF_TOKENS, 4), network_of(OF_TOKENS, 5), world);
+}
+
+static struct job shared_job(void)
+{
+    return job_of_graphs(network_of(OF_SHARED, 4), network_of(OF_SHARED, 5), 1);
 }
 
 START_TEST(a_plan_with_sequences_is_made_of_what_was_read)
 {
     oracle_check_read_plan((struct job[]){sequences_job(1), sequences_job(1)});
+    oracle_check_read_plan((struct job[]){shared_job(), shared_job()});
 }
 END_TEST
 
@@ -498,7 +517,7 @@ int main(void)
     tcase_add_test(tc, gradients_of_words_are_sums_over_tokens);
     tcase_add_test(tc, sequences_that_cannot_be_are_refused);
     tcase_add_test(tc, attention_is_described);
-    tcase_add_loop_test(tc, networks_give_the_gradients_of_the_oracle, 0, 2 * ORACLE_N_ISAS);
+    tcase_add_loop_test(tc, networks_give_the_gradients_of_the_oracle, 0, 3 * ORACLE_N_ISAS);
     tcase_add_loop_test(tc, patches_of_images_give_the_gradients_of_the_oracle, 0, ORACLE_N_ISAS);
     tcase_add_test(tc, evaluation_counts_tokens);
     tcase_add_test(tc, a_token_that_is_no_word_ends_the_step);

@@ -261,6 +261,19 @@ class Words(nn.Module):
         return self.head(self.norm(x + y.transpose(1, 2).reshape(x.size())))
 
 
+class Tied(nn.Module):
+    """An embedding whose weight the last layer has, too, and a module that is called twice."""
+
+    def __init__(self, words=7, size=8):
+        super().__init__()
+        self.word, self.inner, self.norm, self.head = nn.Embedding(words, size), nn.Linear(size, size), nn.LayerNorm(size), nn.Linear(size, words)
+        self.head.weight = self.word.weight
+
+    def forward(self, x):
+        x = torch.tanh(self.inner(self.word(x)))
+        return self.head(self.norm(x + self.inner(x)))
+
+
 class Recurrent(nn.Module):
     """Two layers in both directions, one whose samples come second and that has no bias, and what a third one ends with."""
 
@@ -562,6 +575,7 @@ def main():
         keep("patches-" + how, randomized(Patches(), 19), (3, 3, 8, 12), how, True, opset=18)
         keep("words-" + how, randomized(Words(), 20), (3, 6), how, True, opset=18, words=7)
         keep("recurrent-" + how, randomized(Recurrent(), 21), (3, 6), how, True, opset=18, words=7)
+        keep("tied-" + how, randomized(Tied(), 24), (3, 6), how, True, opset=18, words=7)
         keep("plain-" + how, randomized(Plain(), 23), (3, 6), how, True, opset=18, words=7)
     keep("last-pooled-torchscript", randomized(LastPooled(), 21), (3, 3, 6, 5), "torchscript", True)
     keep("last-pooled-dynamo", randomized(LastPooled(), 21), (3, 3, 6, 5), "dynamo", True, opset=18)
