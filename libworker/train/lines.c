@@ -138,10 +138,14 @@ static int fill(int from, int to, const char *path, off_t whole, struct ms_err *
     return rc == 0 ? sync_lines(to, path, err) : rc;
 }
 
-/* 1: it has. The others' names go before the last look: who looked before this one finds none of
- * its own, and who did more than look is seen. */
+/* 1: it has; 0: it may not, or its name has gone. The others' names go before the last look: who
+ * looked before this one finds none of its own, and who did more than look is seen. Who comes too
+ * late takes nobody's. */
 static int take_place(const char *anew, const char *path, int fd, struct ms_err *err)
 {
+    if (is_taken(fd, path)) {
+        return 0;
+    }
     clear_others(path, anew);
     if (is_taken(fd, path)) {
         return 0;
@@ -152,16 +156,16 @@ static int take_place(const char *anew, const char *path, int fd, struct ms_err 
     return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_IO, "cannot replace %s", path);
 }
 
-int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
+/* As lines_make_anew; 0: also where another one took the name away, and not the place. What one
+ * that was killed left goes first: it may have the room that this one needs. */
+static int make_once(int fd, const char *path, off_t whole, struct ms_err *err)
 {
     char anew[ANEW_MAX];
-    if (is_taken(fd, path)) {
-        return 0;
-    }
     int rc = draw_name(path, anew, err);
     if (rc < 0) {
         return rc;
     }
+    clear_others(path, anew);
     int new_fd = open(anew, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (new_fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot make %s", anew);
@@ -175,4 +179,23 @@ int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
     }
     (void)ms_folder_sync(path, NULL); /* the old name, with all lines, comes back at worst */
     return new_fd;
+}
+
+enum { TRIES_MAX = 16 };
+
+int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
+{
+    for (int i = 0; i < TRIES_MAX; i++) {
+        if (is_taken(fd, path)) {
+            return 0;
+        }
+        const int rc = make_once(fd, path, whole, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return ms_fail(err, MS_E_IO,
+                   "cannot replace %s: another process takes away what is to replace it, as often "
+                   "as it is made",
+                   path);
 }

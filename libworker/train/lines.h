@@ -25,7 +25,8 @@ off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void 
  * others, and that before anything is copied.
  *
  * Until then it has a name for the moment, path.new- and a lot, and takes away such names of all
- * others: of two that do this at once, however long one of them sleeps, the later one stays. */
+ * others: of two that do this at once, however long one of them sleeps, the later one stays; who
+ * wakes when the place is taken takes nobody's name away. */
 int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err);
 
 #endif

@@ -8,9 +8,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char path[128];
@@ -20,6 +22,9 @@ static int fails;       /* that sync, from 1 on; 0: none */
 static int n_syncs;
 static const char
     *sleeps_at; /* before that the process sleeps, until another has taken its place */
+static void (*meanwhile)(void); /* before that sync, instead */
+static char left[160];          /* by one that was killed */
+static int left_with_new;       /* it was there when a new file was made */
 
 int __real_open64(const char *name, int flags, ...);
 int __wrap_open64(const char *name, int flags, ...);
@@ -55,6 +60,7 @@ static void sleep_at(const char *deed)
 int __wrap_open64(const char *name, int flags, ...)
 {
     if (strstr(name, ".new") != NULL) {
+        left_with_new |= left[0] != '\0' && access(left, F_OK) == 0;
         sleep_at("open");
     }
     return __real_open64(name, flags, 0644);
@@ -65,6 +71,11 @@ int __wrap_fsync(int of)
     struct stat st;
     ck_assert_int_eq(fstat(of, &st), 0);
     note(S_ISDIR(st.st_mode) ? "folder" : "file");
+    if (meanwhile != NULL && !S_ISDIR(st.st_mode)) {
+        void (*const do_it)(void) = meanwhile;
+        meanwhile = NULL;
+        do_it();
+    }
     if (++n_syncs == fails) {
         errno = EIO;
         return -1;
@@ -88,6 +99,9 @@ static void setup(void)
     deeds[0] = '\0';
     fails = n_syncs = 0;
     sleeps_at = NULL;
+    meanwhile = NULL;
+    left[0] = '\0';
+    left_with_new = 0;
 }
 
 static void teardown(void)
@@ -181,7 +195,6 @@ END_TEST
 
 START_TEST(what_a_killed_one_left_goes)
 {
-    char left[160];
     snprintf(left, sizeof(left), "%s.new-0123456789abcdef", path);
     close(open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     ck_assert_int_eq(n_files(), 2);
@@ -191,6 +204,81 @@ START_TEST(what_a_killed_one_left_goes)
     ck_assert_int_gt(anew, 0);
     close(anew);
     ck_assert_int_eq(n_files(), 1);
+    ck_assert(!left_with_new); /* it may have the room for the new one */
+}
+END_TEST
+
+/* Processes: one sleeps, the second takes its place and is killed, the third takes that one's. */
+static pid_t sleeper;
+
+static void sleep_now(void)
+{
+    (void)raise(SIGSTOP);
+}
+
+static void wake_it(void)
+{
+    int status = 0;
+    ck_assert_int_eq(kill(sleeper, SIGCONT), 0);
+    ck_assert_int_eq(waitpid(sleeper, &status, 0), sleeper);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0); /* it knows that it was too late */
+}
+
+START_TEST(who_wakes_as_a_third_one_takes_the_place_takes_nothing_from_it)
+{
+    int status = 0;
+    sleeper = fork();
+    ck_assert_int_ge(sleeper, 0);
+    if (sleeper == 0) {
+        meanwhile = sleep_now;
+        _exit(lines_make_anew(fd, path, 8, NULL) != 0);
+    }
+    ck_assert_int_eq(waitpid(sleeper, &status, WUNTRACED), sleeper);
+    ck_assert(WIFSTOPPED(status));
+    const int second = lines_make_anew(fd, path, 8, NULL);
+    ck_assert_int_gt(second, 0);
+    ck_assert_int_eq(write(second, "three\nfou", 9), 9);
+
+    meanwhile = wake_it;
+    const int third = lines_make_anew(second, path, 14, NULL);
+
+    ck_assert_int_gt(third, 0);
+    ck_assert_int_eq(write(third, "four\n", 5), 5);
+    ck_assert_int_eq(write(second, "rteen\n", 6), 6); /* it had only slept */
+    holds("one\ntwo\nthree\nfour\n");
+    ck_assert_int_eq(n_files(), 1);
+    close(second);
+    close(third);
+}
+END_TEST
+
+static void take_its_name(void)
+{
+    char name[160] = "";
+    *strrchr(path, '/') = '\0';
+    DIR *dir = opendir(path);
+    path[strlen(path)] = '/';
+    for (const struct dirent *at = readdir(dir); at != NULL; at = readdir(dir)) {
+        if (strstr(at->d_name, ".new-") != NULL) {
+            snprintf(name, sizeof(name), "%.*s/%s", (int)(strrchr(path, '/') - path), path,
+                     at->d_name);
+        }
+    }
+    closedir(dir);
+    ck_assert_int_eq(unlink(name), 0);
+}
+
+/* As one does that is killed before it has the place itself. */
+START_TEST(whose_name_another_one_took_makes_it_once_more)
+{
+    meanwhile = take_its_name;
+
+    const int anew = lines_make_anew(fd, path, 8, NULL);
+
+    ck_assert_int_gt(anew, 0);
+    close(anew);
+    holds("one\ntwo\n");
 }
 END_TEST
 
@@ -204,6 +292,8 @@ int main(void)
     tcase_add_test(tc, a_folder_that_cannot_be_synced_is_no_reason_to_go_without);
     tcase_add_test(tc, who_slept_in_the_middle_takes_nothing_from_who_came_next);
     tcase_add_test(tc, what_a_killed_one_left_goes);
+    tcase_add_test(tc, who_wakes_as_a_third_one_takes_the_place_takes_nothing_from_it);
+    tcase_add_test(tc, whose_name_another_one_took_makes_it_once_more);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
