@@ -1,5 +1,6 @@
 /* checkpoint_job.c - is it the same training? What of a job decides the bits, key by key */
 #include "libworker/data/json_text.h"
+#include "libworker/plan/spec.h"
 #include "libworker/train/checkpoint_manifest.h"
 #include "proto/macros.h"
 #include "proto/text.h"
@@ -239,6 +240,25 @@ int checkpoint_job_compare(const char *there, const char *here, const char *orig
     json_decref(old);
     json_decref(new);
     return rc;
+}
+
+int checkpoint_threads_compare(const struct checkpoint_manifest *manifest, const struct job *job,
+                               const char *origin, struct ms_err *err)
+{
+    struct plan_spec *spec = NULL;
+    char from[ORIGIN_MAX];
+    if (job->threads == 0 || manifest->plan == NULL ||
+        plan_spec_parse(manifest->plan, strlen(manifest->plan), &spec, NULL) < 0) {
+        return MS_OK; /* of a plan that is none who obeys it says so */
+    }
+    const int there = spec->threads;
+    plan_spec_destroy(spec);
+    return there == job->threads
+               ? MS_OK
+               : ms_fail(err, MS_E_REFUSED,
+                         "%s is of a plan with threads: %d, and this job has threads: %d: its bits "
+                         "would be others; give the job that key, or none, or begin anew",
+                         ms_text_end(from, sizeof(from), origin), there, job->threads);
 }
 
 /* ---- its data ---- */

@@ -75,6 +75,10 @@ char *checkpoint_job_text(const struct job *job);
  * which they differ, with both values; origin: whose `there` is. */
 int checkpoint_job_compare(const char *there, const char *here, const char *origin,
                            struct ms_err *err);
+/* May the job compute by its plan's threads, of which bits follow? As one that leaves them out.
+ * MS_E_REFUSED has both numbers. */
+int checkpoint_threads_compare(const struct checkpoint_manifest *manifest, const struct job *job,
+                               const char *origin, struct ms_err *err);
 /* Was it trained on these data? MS_E_REFUSED says what it had, and what is here. origin: the
  * manifest's file. steps_per_epoch: with them; 0: not known. */
 int checkpoint_data_compare(const struct checkpoint_manifest *manifest,
