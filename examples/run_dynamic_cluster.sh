@@ -5,7 +5,8 @@
 #
 # One scheduler and eight workers on this host; logs in ./device. On loopback it needs no certificates.
 # With MS_ENABLE_RECOVERY=1 and MS_RECOVERY_PATH a second start goes on with the job of the first: ./device, with its
-# checkpoints, stays then, and workers of the first one that live go on in the place of ours. Without them it is made anew.
+# checkpoints, stays then, and workers of the first one that live go on in the place of ours. Without them it is made anew, and
+# one with checkpoints or weights becomes ./device.before, or stays where the job names them (resume: device).
 set -eu
 # shellcheck source=examples/run_dynamic_cluster_common.sh
 . "$(dirname "$0")/run_dynamic_cluster_common.sh"
@@ -20,7 +21,7 @@ check_port "$MS_SCHED_HOST" "$MS_SCHED_PORT"
 recovers=${MS_ENABLE_RECOVERY:-0}
 check_recovery "$recovers"
 if [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ]; then
-    rm -rf device
+    make_room "$job"
 fi
 mkdir -p device
 [ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log

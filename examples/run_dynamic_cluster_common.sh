@@ -85,6 +85,40 @@ check_recovery() { # VALUE
     [ "$1" = 0 ] || [ "$1" = 1 ] || { echo "$0: MS_ENABLE_RECOVERY=$1: it must be 0 or 1" >&2; exit 2; }
 }
 
+# Does the job name anything that lies in ./device, as checkpoints to go on from or first weights? Its paths are of its folder.
+names_device() { # JOB
+    local text name own path
+    own=$(realpath device)
+    text=$(sed -E 's/(^|[[:space:]])#.*//' "$1")
+    for name in $(compgen -e); do
+        text=${text//"\${$name}"/"${!name}"}
+    done
+    while IFS= read -r path; do
+        [[ $path/ != "$own"/* ]] || return 0
+    done < <(cd "$(dirname "$1")" && sed -E 's/[][{},"'\'']|:[[:space:]]|^[[:space:]]*-[[:space:]]/\n/g' <<<"$text" |
+        sed -E 's/^[[:space:]]+//; s/[[:space:]]+$//; /^$/d' | tr '\n' '\0' | xargs -0r realpath -m --)
+    return 1
+}
+
+# A job that begins gets a new ./device. What an earlier one saved there stays on the disk, under another name where this one
+# does not go on from it.
+make_room() { # JOB
+    local away=device.before n=0
+    if [ -z "$(find device/ -name '*.safetensors' -print -quit 2>/dev/null)" ]; then
+        rm -rf device
+    elif names_device "$1"; then
+        rm -f device/worker_*.out
+        echo "device stays, with what an earlier start saved: $1 names it"
+    else
+        while [ -e $away ] || [ -L $away ]; do
+            n=$((n + 1))
+            away=device.before.$n
+        done
+        mv device $away
+        echo "what an earlier start saved in device is now in $away"
+    fi
+}
+
 # Who listens at the port already has a job, and files in this folder, perhaps: nothing is touched.
 check_port() { # HOST PORT
     # shellcheck disable=SC2016 # the words are of the shell inside

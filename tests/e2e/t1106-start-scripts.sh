@@ -176,6 +176,40 @@ print(n)' "$@"
 ok "what starts it again is written at once" same 1 "$(MS_NODE_TIMEOUT=5 DATA_PATH=/data writes \
     bash -c '. "$1" && tell_again "the job waits" "msworker &"' - "$ROOT/examples/run_dynamic_cluster_common.sh")"
 
+# one start after the other, of a job that does not: what it saved is nobody's to take away
+cat >"$T/saves.yaml" <<'YAML'
+network: cifar_small
+dataset: {kind: shapes, samples: 320}
+batch_size: 16
+steps: 10
+epochs: 10
+optimizer: {kind: sgd, learning_rate: 0.001}
+checkpoint: {every_steps: 5, prefix: kept}
+YAML
+{ sed 's/^steps:.*/steps: 15/' "$T/saves.yaml" && echo 'resume: "${OURS}/device" # of the start before'; } >"$T/goes_on.yaml"
+ours() { # JOB: the script, to its end
+    scripted OURS="$T/ours" timeout 600 bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/$1.yaml" 2
+}
+has_saved() { [ -e "$T/ours/$1/checkpoints/kept-10.json" ] && [ -e "$T/ours/$1/weights.safetensors" ]; }
+rm -rf "$T/ours"/device*
+MS_SCHED_PORT=$(free_port)
+ok "a job saves" ours saves
+ok "in device" has_saved device
+before=$(digest ours/device)
+ok "a start after it says where that is then" says "what an earlier start saved in device is now in device.before" ours saves
+ok "and it is there" has_saved device.before
+ok "as is its own" has_saved device
+ok "one more start" ours saves
+ok "takes none of them" has_saved device.before.1
+ok "a job that goes on from there says that it stays" says "device stays, with what an earlier start saved: $T/goes_on.yaml names it" ours goes_on
+ok "and goes on" grep -q "step=10 state=checkpoint" "$T/ours/device/worker_0.out"
+ok "with all that was there" has_saved device
+ok "and is not where it began" [ "$(digest ours/device)" != "$before" ]
+rm -rf "$T/ours/device"
+ok "a job that fails" status 2 ours long
+ok "and the next one" status 2 ours long
+ok "leave nothing aside" [ ! -e "$T/ours/device.before.2" ]
+
 # one start after the other, of a job that recovers
 cat >"$T/recover.yaml" <<'YAML'
 network: cifar_small
