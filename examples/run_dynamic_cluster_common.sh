@@ -161,6 +161,9 @@ supervise() { # sets status
             # what is not legal, or no program, has as a rule not come to the scheduler; of others it knows, and what to do
             case $recovers:$ended in
             1:2 | 1:78 | 1:126 | 1:127) ;;
+            1:4) # or was refused at its door, as with another job than is to go on there
+                ! grep -q ' node\.registered ' device/scheduler.log || waits=1
+                ;;
             1:*) waits=1 ;;
             esac
         fi
