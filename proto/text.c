@@ -126,6 +126,26 @@ const char *ms_text_begin(char *dst, size_t size, const char *src)
     return dst;
 }
 
+const char *ms_text_words(char *dst, size_t size, const char *src)
+{
+    static const char ends[] = " :"; /* lists of paths have colons, too */
+    size_t n = size - sizeof(rest) - 1;
+    if (strlen(src) < size) {
+        return ms_text_begin(dst, size, src);
+    }
+    while (n > 0 && strchr(ends, src[n]) == NULL) {
+        n--;
+    }
+    while (n > 0 && strchr(ends, src[n - 1]) != NULL) {
+        n--;
+    }
+    if (n == 0) {
+        return ms_text_begin(dst, size, src);
+    }
+    snprintf(dst, size, "%.*s %s", (int)n, src, rest);
+    return dst;
+}
+
 const char *ms_text_end(char *dst, size_t size, const char *src)
 {
     const size_t length = strlen(src);

@@ -43,6 +43,8 @@ void ms_text_copy(char *dst, size_t size, const char *src);
  * end (the name of a file in its path), with "..." for the rest. size >= 8. Returns dst. */
 const char *ms_text_begin(char *dst, size_t size, const char *src);
 const char *ms_text_end(char *dst, size_t size, const char *src);
+/* As ms_text_begin, of whole words: half of a path is another path. " ..." for the rest. */
+const char *ms_text_words(char *dst, size_t size, const char *src);
 
 /* One more name of n bytes for a list in a sentence, "a, b, ...": list begins as "", and has size
  * bytes in all, 8 or more. 0: it does not fit with what would stand behind it; the list ends with

@@ -5,6 +5,7 @@
 
 #include "libworker/data/path.h"
 #include "proto/limits.h"
+#include "proto/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -125,10 +126,11 @@ static int refuse(const char *path, struct ms_err *err)
             "the path right?",
             path, root);
     }
+    char roots[121];
     return ms_fail(err, MS_E_REFUSED,
-                   "path %.120s: jobs read below data_roots of the worker alone, here %.120s: put "
+                   "path %.120s: jobs read below data_roots of the worker alone, here %s: put "
                    "what is read there, or have the operator add the folder",
-                   path, lists.roots);
+                   path, ms_text_words(roots, sizeof(roots), lists.roots));
 }
 
 /* Most often a home folder. Said only of what lies below a root by its name alone. */

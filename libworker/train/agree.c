@@ -8,6 +8,7 @@
 #include "libworker/train/state.h"
 #include "libworker/train/train_impl.h"
 #include "proto/clock.h"
+#include "proto/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -576,8 +577,9 @@ static int begin_at_0(struct train *train, struct ms_err *err)
 static void note_found(const struct train *train)
 {
     char text[MS_TEXT_MAX];
-    snprintf(text, sizeof(text), "resume: %.140s: %.220s", train->cfg.job->resume,
-             train->resume_found);
+    char found[221];
+    snprintf(text, sizeof(text), "resume: %.140s: %s", train->cfg.job->resume,
+             ms_text_words(found, sizeof(found), train->resume_found));
     train_note(train, text);
 }
 
@@ -585,10 +587,10 @@ static void note_found(const struct train *train)
 static int refuse_to_begin(const struct train *train, struct ms_err *err)
 {
     const char *resume = train->cfg.job->resume;
-    const char *found = train->resume_found;
+    char found[141];
     note_found(train);
-    return ms_fail(err, MS_E_NOT_FOUND,
-                   "resume: no rank has a complete checkpoint in %.120s: %.140s%s", resume, found,
+    return ms_fail(err, MS_E_NOT_FOUND, "resume: no rank has a complete checkpoint in %.120s: %s%s",
+                   resume, ms_text_words(found, sizeof(found), train->resume_found),
                    train->data_world > 1 ? "; the ranks' logs say what each found" : "");
 }
 

@@ -116,6 +116,19 @@ START_TEST(root_that_is_not_there_is_named)
 }
 END_TEST
 
+/* "/" for "/home" would be another list. */
+START_TEST(roots_that_are_too_many_are_named_to_the_end_of_a_word)
+{
+    static const char roots[] =
+        "/mnt/an-archive-of-all-that-was-ever-measured-here /mnt/an-archive-of-all-that-was-made-"
+        "of-it /srv/pictures /opt/of-us /home";
+    int fd = -1;
+    ck_ms_ok(data_path_restrict("any", roots, "any", err));
+    ck_ms_fails(data_file_open("/etc/passwd", &fd, err), MS_E_REFUSED,
+                "/srv/pictures ...: put what is read there");
+}
+END_TEST
+
 START_TEST(links_and_dots_are_followed_before_judging)
 {
     int fd = -1;
@@ -300,6 +313,7 @@ int main(void)
     tcase_add_test(tc, only_listed_variables_are_expanded_and_no_value_is_told);
     tcase_add_test(tc, a_file_outside_is_refused_whether_it_is_there_or_not);
     tcase_add_test(tc, root_that_is_not_there_is_named);
+    tcase_add_test(tc, roots_that_are_too_many_are_named_to_the_end_of_a_word);
     tcase_add_test(tc, links_and_dots_are_followed_before_judging);
     tcase_add_test(tc, a_root_may_be_a_link_itself);
     tcase_add_test(tc, what_is_no_regular_file_is_not_waited_for);

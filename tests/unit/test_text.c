@@ -145,6 +145,19 @@ START_TEST(what_is_shortened_says_so_and_has_whole_letters)
 }
 END_TEST
 
+START_TEST(what_is_shortened_to_words_ends_behind_one)
+{
+    char dst[12];
+    ck_assert_str_eq(ms_text_words(dst, sizeof(dst), "/data /opt/"), "/data /opt/");
+    ck_assert_str_eq(ms_text_words(dst, sizeof(dst), "/data / /opt"), "/data / ...");
+    ck_assert_str_eq(ms_text_words(dst, sizeof(dst), "/data /home /opt"), "/data ...");
+    ck_assert_str_eq(ms_text_words(dst, sizeof(dst), "/srv:/home:/opt"), "/srv ...");
+    ck_assert_str_eq(ms_text_words(dst, sizeof(dst), "/srv : /home /opt"), "/srv ...");
+    ck_assert_str_eq(ms_text_words(dst, sizeof(dst), "/a/path/of/one"), "/a/path/...");
+    ck_assert_str_eq(ms_text_words(dst, sizeof(dst), "a /path/of/one"), "a ...");
+}
+END_TEST
+
 START_TEST(a_list_of_names_ends_with_dots_where_it_is_full)
 {
     char list[20] = "";
@@ -173,6 +186,7 @@ int main(void)
     tcase_add_test(tc, mending_keeps_the_length_and_leaves_text);
     tcase_add_test(tc, what_is_cut_ends_with_a_whole_letter);
     tcase_add_test(tc, what_is_shortened_says_so_and_has_whole_letters);
+    tcase_add_test(tc, what_is_shortened_to_words_ends_behind_one);
     tcase_add_test(tc, a_list_of_names_ends_with_dots_where_it_is_full);
     suite_add_tcase(suite, tc);
     return test_run(suite);
