@@ -121,9 +121,8 @@ const struct cli_command cli_commands[] = {
     {"help", "[COMMAND]", "what a command does and takes", NULL, cmd_help, NULL, NULL},
     {"drain", "", NULL, NULL, NULL, NULL, LATER_DRAIN},
     {"resume", "", NULL, NULL, NULL, NULL,
-     "a job is resumed where it is started: msctl run --resume DIR, or msctl submit --set "
-     "resume=DIR JOB.yaml, with a folder that the nodes may read (data_roots): operations.md, "
-     "section 4, says how root copies a job's checkpoints there"},
+     "a job is resumed where one is started: msctl run --resume DIR JOB.yaml, or msctl submit "
+     "--resume JOB (operations.md, section 4)"},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -107,6 +107,7 @@ END_TEST
 START_TEST(what_comes_later_is_refused_by_name)
 {
     ck_ms_fails(parse(WORDS("--someday"), err), MS_E_UNSUPPORTED, "--someday comes later");
+    ck_assert_ptr_nonnull(strstr(cli_command_find("resume")->later, "msctl submit --resume JOB"));
 }
 END_TEST
 
