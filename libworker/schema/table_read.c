@@ -36,8 +36,25 @@ static int is_first_of(const struct field_table *table, const char *section, siz
     return first == row;
 }
 
-/* The row a stray key might have meant: a sibling that looks like it, else the same last word in
- * another section, at the top before all others ("learning_rate" there, "optimizer.seed"). */
+/* The only one of which word is the first word: "keep" of "keep_max". */
+static const char *begun_by(const char *word, const char *const *siblings, size_t n)
+{
+    const size_t length = strlen(word);
+    const char *found = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(siblings[i], word, length) == 0 && siblings[i][length] == '_') {
+            if (found != NULL) {
+                return NULL;
+            }
+            found = siblings[i];
+        }
+    }
+    return found;
+}
+
+/* The row a stray key might have meant: a sibling that looks like it, or begins with it, else the
+ * same last word in another section, at the top before all others ("learning_rate" there,
+ * "optimizer.seed"). */
 static const char *suggest(const struct field_table *table, const char *section, const char *word)
 {
     const char *siblings[ROWS_MAX];
@@ -49,6 +66,7 @@ static const char *suggest(const struct field_table *table, const char *section,
         }
     }
     const char *near = ms_nearest(word, siblings, n);
+    near = near != NULL ? near : begun_by(word, siblings, n);
     near = near != NULL ? near - length : NULL; /* with its section, as --set wants it */
     for (size_t i = 0; near == NULL && i < table->n; i++) {
         near = strcmp(table->rows[i].key, word) == 0 && field_is_key(&table->rows[i]) ? word : NULL;

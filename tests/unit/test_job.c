@@ -665,6 +665,8 @@ static const struct {
     {"optimizer.lr=1", "--set optimizer.lr: optimizer.lr is no key of a job"},
     {"optmizer.kind=sgd", "did you mean optimizer?"},
     {"optimizer.seed=2", "optimizer.seed is no key of a job; did you mean seed?"},
+    {"checkpoint.keep=3", "did you mean checkpoint.keep_max?"}, /* best.keep is another section's */
+    {"checkpoint.every=3", "known here: directory prefix every_steps every_seconds "},
     {"optimizer.qqqqqqqqqqqq=2", "known here: kind learning_rate momentum beta1 "}, /* each once */
     {"optimizer.learning_rat=1", "did you mean optimizer.learning_rate?"},
     {"network.more=1", "--set network.more: network is a value"},
