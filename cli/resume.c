@@ -3,6 +3,7 @@
 
 #include "libworker/data/data.h"
 #include "libworker/train/checkpoint_folder.h"
+#include "proto/folder.h"
 #include "proto/text.h"
 
 #include <limits.h>
@@ -203,8 +204,8 @@ static void look_at_data(struct search *s, const struct job *job)
 }
 
 /* In a run directory a job may have its folder further below than a search looks. */
-static int search_place(const struct job *job, const char *place, struct checkpoint_entries *ret,
-                        struct ms_err *err)
+static int search_folder(const struct job *job, const char *place, struct checkpoint_entries *ret,
+                         struct ms_err *err)
 {
     char below[CHECKPOINT_PATH_MAX];
     int rc = checkpoint_search(place, ret, err);
@@ -213,6 +214,80 @@ static int search_place(const struct job *job, const char *place, struct checkpo
     }
     const int n = snprintf(below, sizeof(below), "%s/%s", place, job->checkpoint_directory);
     return n > 0 && (size_t)n < sizeof(below) ? checkpoint_list(below, NULL, ret, err) : 0;
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* "RUN/shapes-740", also with its end, of RUN/checkpoints: its manifest into named. */
+static int is_among(const struct checkpoint_entries *there, const char *name,
+                    char named[CHECKPOINT_PATH_MAX])
+{
+    char folder[CHECKPOINT_PATH_MAX];
+    char last[CHECKPOINT_PATH_MAX] = "";
+    for (size_t i = 0; i < there->n; i++) {
+        const char *path = there->entries[i].path;
+        char wanted[CHECKPOINT_PATH_MAX];
+        if (strcmp(name_of(path), name) == 0) {
+            memcpy(named, path, CHECKPOINT_PATH_MAX);
+            return 1;
+        }
+        ms_folder_of(path, folder, sizeof(folder));
+        const int n = snprintf(wanted, sizeof(wanted), "%s/%s", folder, name);
+        if (strcmp(folder, last) != 0 && n > 0 && (size_t)n < sizeof(wanted) &&
+            checkpoint_find_named(wanted, named)) {
+            return 1;
+        }
+        memcpy(last, folder, sizeof(last));
+    }
+    return 0;
+}
+
+static int fail_missing(const char *place, const struct checkpoint_entries *there,
+                        struct ms_err *err)
+{
+    enum { NAME_SHOWN = 64 };
+    char shown[PLACE_MAX];
+    char oldest[NAME_SHOWN];
+    char newest[NAME_SHOWN];
+    ms_text_end(shown, sizeof(shown), place);
+    if (there->n == 0) {
+        return ms_fail(err, MS_E_REFUSED, "--resume: there is no %s", shown);
+    }
+    ms_text_end(oldest, sizeof(oldest), name_of(there->entries[there->n - 1].path));
+    ms_text_end(newest, sizeof(newest), name_of(there->entries[0].path));
+    return there->n == 1
+               ? ms_fail(err, MS_E_REFUSED,
+                         "--resume: there is no %s; in that folder, or below it, there is %s",
+                         shown, newest)
+               : ms_fail(err, MS_E_REFUSED,
+                         "--resume: there is no %s; in that folder, or below it, there are %zu "
+                         "checkpoints, from %s to %s",
+                         shown, there->n, oldest, newest);
+}
+
+/* Of who names one of a run as if it lay in the run directory, or one that is not there. */
+static int search_beside(const struct job *job, const char *place, struct checkpoint_entries *ret,
+                         struct ms_err *err)
+{
+    struct checkpoint_entries there = {NULL, 0};
+    char folder[MS_PATH_MAX + 1];
+    char named[CHECKPOINT_PATH_MAX];
+    (void)search_folder(job, ms_folder_of(place, folder, sizeof(folder)), &there, NULL);
+    int rc = is_among(&there, name_of(place), named) ? checkpoint_search(named, ret, err)
+                                                     : fail_missing(place, &there, err);
+    checkpoint_entries_fini(&there);
+    return rc;
+}
+
+static int search_place(const struct job *job, const char *place, struct checkpoint_entries *ret,
+                        struct ms_err *err)
+{
+    int rc = search_folder(job, place, ret, err);
+    return rc == MS_E_NOT_FOUND ? search_beside(job, place, ret, err) : rc;
 }
 
 int resume_find(const struct cli *cli, const char *place, const struct job *job,
@@ -226,9 +301,7 @@ int resume_find(const struct cli *cli, const char *place, const struct job *job,
     int rc = search_place(job, place, &entries, err);
     if (rc < 0) {
         free(s.job);
-        return rc == MS_E_NOT_FOUND
-                   ? ms_fail(err, MS_E_REFUSED, "--resume: there is no %.200s", place)
-                   : rc;
+        return rc;
     }
     s.n = entries.n;
     if (s.n > 0) {

@@ -41,8 +41,14 @@ static int parse(const char *word, uint64_t *ret_job, const char **ret_which, st
     const char *colon = strchr(word, ':');
     const size_t n = colon != NULL ? (size_t)(colon - word) : strlen(word);
     snprintf(number, sizeof(number), "%.*s", n < sizeof(number) ? (int)n : 0, word);
-    *ret_which = colon != NULL && colon[1] != '\0' ? colon + 1 : "latest";
-    return cli_parse_job(number, ret_job, err);
+    *ret_which = colon != NULL ? colon + 1 : "latest";
+    int rc = cli_parse_job(number, ret_job, err);
+    return rc < 0 || (*ret_which)[0] != '\0'
+               ? rc
+               : ms_fail(err, MS_E_INVALID,
+                         "--resume %s names no checkpoint behind the colon: --resume %s takes the "
+                         "newest, and msctl fetch --list %s names them all",
+                         word, number, number);
 }
 
 static int ask_job(struct cli *cli, struct submit_resume *resume, struct ms_err *err)

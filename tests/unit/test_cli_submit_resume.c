@@ -2,16 +2,27 @@
  * checkpoint? */
 #include "cli/resume.h"
 #include "cli/submit_resume.h"
+#include "proto/macros.h"
 #include "tests/test.h"
 
-/* Of tests/golden: by a plan with one thread. */
-static void read_golden(struct checkpoint_manifest *ret)
+#include <sys/stat.h>
+
+static const char *golden(const char *name)
 {
-    char path[1100];
+    static char path[1100];
     const char *root = getenv("MSCHED_SOURCE_ROOT");
-    snprintf(path, sizeof(path), "%s/tests/golden/checkpoint/linear-13.json",
-             root != NULL ? root : ".");
-    ck_ms_ok(checkpoint_read(path, CHECKPOINT_NAMED, ret, err));
+    snprintf(path, sizeof(path), "%s/tests/golden/checkpoint/%s", root != NULL ? root : ".", name);
+    return path;
+}
+
+/* By a plan with one thread, and the job that it is of. */
+static void read_golden(struct checkpoint_manifest *ret, const struct job_override *override,
+                        struct job *ret_job)
+{
+    ck_ms_ok(checkpoint_read(golden("linear-13.json"), CHECKPOINT_NAMED, ret, err));
+    ck_ms_ok(job_parse(ret->job, strlen(ret->job), "m.json", NULL, override, override != NULL, 0,
+                       ret_job, err));
+    ret_job->epochs = 2;
 }
 
 START_TEST(job_with_other_threads_than_the_plan_is_refused_by_key_with_both)
@@ -19,9 +30,7 @@ START_TEST(job_with_other_threads_than_the_plan_is_refused_by_key_with_both)
     static struct job job;
     struct checkpoint_manifest m;
     const struct job_override threads = {.key_value = "threads=2"};
-    read_golden(&m);
-    ck_ms_ok(job_parse(m.job, strlen(m.job), "m.json", NULL, &threads, 1, 0, &job, err));
-    job.epochs = 2;
+    read_golden(&m, &threads, &job);
 
     ck_ms_fails(resume_check(&job, &m, "checkpoint linear-13", err), MS_E_REFUSED,
                 "checkpoint linear-13 is of a plan with threads: 1, and this job has threads: 2");
@@ -64,6 +73,83 @@ START_TEST(nodes_that_are_not_there_do_not_count)
 }
 END_TEST
 
+/* A run directory with the golden one in its folder of checkpoints. */
+static const char *make_run(void)
+{
+    static const char *const names[] = {"linear-13.json", "linear-13.safetensors"};
+    static char bytes[1 << 16];
+    static char run[200];
+    char path[300];
+    snprintf(run, sizeof(run), "%s", test_dir_make());
+    snprintf(path, sizeof(path), "%s/checkpoints", run);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        FILE *from = fopen(golden(names[i]), "rb");
+        snprintf(path, sizeof(path), "%s/checkpoints/%s", run, names[i]);
+        FILE *to = fopen(path, "wb");
+        ck_assert(from != NULL && to != NULL);
+        const size_t n = fread(bytes, 1, sizeof(bytes), from);
+        ck_assert(n < sizeof(bytes) && fwrite(bytes, 1, n, to) == n);
+        fclose(from);
+        fclose(to);
+    }
+    return run;
+}
+
+START_TEST(checkpoint_of_a_run_is_found_by_its_name_in_the_run_directory)
+{
+    static const char *const names[] = {"linear-13", "linear-13.json", "checkpoints/linear-13"};
+    static struct job job;
+    const struct cli cli = {.out = stdout, .err = stderr};
+    struct checkpoint_manifest m;
+    const char *run = make_run();
+    read_golden(&m, NULL, &job);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        char place[300];
+        struct resume_point point;
+        snprintf(place, sizeof(place), "%s/%s", run, names[i]);
+        ck_ms_ok(resume_find(&cli, place, &job, &point, err));
+        ck_assert_uint_eq(point.step, 13);
+        free(point.plan);
+    }
+    checkpoint_manifest_fini(&m);
+    test_dir_remove(run);
+}
+END_TEST
+
+START_TEST(name_that_is_not_there_is_answered_with_those_that_are)
+{
+    static struct job job;
+    const struct cli cli = {.out = stdout, .err = stderr};
+    struct checkpoint_manifest m;
+    struct resume_point point;
+    char place[300];
+    const char *run = make_run();
+    read_golden(&m, NULL, &job);
+
+    snprintf(place, sizeof(place), "%s/linear-850", run);
+    ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED,
+                "linear-850; in that folder, or below it, there is linear-13.json");
+    char other[300];
+    snprintf(other, sizeof(other), "%s/checkpoints/linear-7.json", run);
+    fclose(fopen(other, "w"));
+    ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED,
+                "there are 2 checkpoints, from linear-7.json to linear-13.json");
+    snprintf(place, sizeof(place), "%s/nowhere/linear-13", run);
+    ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED, "/nowhere/linear-13");
+    checkpoint_manifest_fini(&m);
+    test_dir_remove(run);
+}
+END_TEST
+
+START_TEST(colon_with_nothing_behind_it_is_no_wish_for_the_newest)
+{
+    struct submit_resume resume;
+    ck_ms_fails(submit_resume_open(NULL, "1:", &resume, err), MS_E_INVALID,
+                "--resume 1: names no checkpoint behind the colon: --resume 1 takes the newest");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("submit_resume");
@@ -71,6 +157,9 @@ int main(void)
     tcase_add_test(tc, job_with_other_threads_than_the_plan_is_refused_by_key_with_both);
     tcase_add_test(tc, job_that_takes_all_nodes_has_one_there);
     tcase_add_test(tc, nodes_that_are_not_there_do_not_count);
+    tcase_add_test(tc, colon_with_nothing_behind_it_is_no_wish_for_the_newest);
+    tcase_add_test(tc, checkpoint_of_a_run_is_found_by_its_name_in_the_run_directory);
+    tcase_add_test(tc, name_that_is_not_there_is_answered_with_those_that_are);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
