@@ -198,6 +198,7 @@
                                  */
 #define MS_TOPO_LEAVE_MS  3000  /* workers of a cluster that did not form have nothing to finish */
 #define MS_LEAVE_SAY_MS   2000  /* ... and leave sooner, or they are named: TERM and its answer */
+#define MS_UNHEARD_MS     12000 /* who is away as the job ends knocks twice: MS_RECONNECT_LATER_MS */
 #define MS_STOP_ANSWER_MS 65000 /* Stop is answered: TERM, 30 s, KILL, and then some */
 #define MS_ADOPT_NODE_MS  10    /* a node that comes back after a restart: five handshakes' CPU */
 #define MS_ADOPT_MAX_MS                                                                            \

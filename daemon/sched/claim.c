@@ -132,7 +132,7 @@ void claim_stop(struct sched *s, struct node *node, const struct claim *claim)
         hold_let_go(s, hold_add(s, node, claim->job, claim->generation, claim->rank));
     }
     if (job != NULL && job_is_ended(job)) {
-        s->mode->found_ended(s, job);
+        s->mode->found_ended(s, job, node, claim);
     }
     send_stop(s, node, claim->job, claim->generation, code, text);
 }

@@ -144,6 +144,13 @@ static uint32_t n_workers(const struct sched *s)
     return n;
 }
 
+/* It was a rank of the job that has ended, and comes to hear of it. */
+static bool comes_to_hear(const struct sched *s, const Ms__Register *msg)
+{
+    const struct job *job = s->ending && msg->job != 0 ? job_find(s, msg->job) : NULL;
+    return job != NULL && job_is_ended(job);
+}
+
 const char *dynamic_refusal(struct sched *s, const struct node_info *info, const Ms__Register *msg,
                             int *ret_code)
 {
@@ -167,7 +174,8 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
         return text;
     }
     const struct node *node = node_find(s, info->node_id);
-    bool known = node != NULL && (node->state == NODE_REGISTERED || hold_first(node) != NULL);
+    bool known = comes_to_hear(s, msg) ||
+                 (node != NULL && (node->state == NODE_REGISTERED || hold_first(node) != NULL));
     if (!known && s->ending) {
         return text_behind(
             s, emit_text(s, "worker %s comes too late: the cluster has ended: ", info->node_id),
@@ -310,6 +318,27 @@ static void complete(struct sched *s)
     queue_add(s, job);
 }
 
+/* Ranks that have to hear of the end, and have no connection. */
+static uint32_t n_away(const struct sched *s)
+{
+    uint32_t n = s->n_unheard;
+    for (const struct list *at = s->beating.next; at != &s->beating && n > 0; at = at->next) {
+        const struct node *node = list_item(at, struct node, beating);
+        n -= node->end_rank > 0 && s->unheard[node->end_rank - 1];
+    }
+    return n;
+}
+
+/* Until when it waits, if nobody comes or leaves. */
+static int64_t ends_at(const struct sched *s)
+{
+    const int64_t leave = s->n_registered > 0 ? s->ending_until_ms : s->now.mono_ms;
+    const int64_t hear = n_away(s) > 0 ? s->unheard_until_ms : s->now.mono_ms;
+    return leave > hear ? leave : hear;
+}
+
+static void end_now(struct sched *s);
+
 /* Whoever has no rank, and waits for one, and whoever let go of his since. */
 static void tell_end(struct sched *s)
 {
@@ -318,6 +347,26 @@ static void tell_end(struct sched *s)
         if (list_empty(&node->holds) && !node->told_end) {
             send_stop(s, node, 0, 0, s->exit_code, s->exit_text);
         }
+    }
+}
+
+/* Who comes back to hear of it has as long to leave as those that were there. */
+static void note_arrivals(struct sched *s)
+{
+    if (s->n_registered > s->n_leaving && s->now.mono_ms < s->unheard_until_ms) {
+        s->ending_until_ms = after_ms(s, s->leave_ms);
+    }
+    s->n_leaving = s->n_registered;
+}
+
+static void wait_or_exit(struct sched *s)
+{
+    note_arrivals(s);
+    const int64_t at = ends_at(s);
+    if (at <= s->now.mono_ms) {
+        end_now(s);
+    } else if (s->said_who_stays || at < s->ending_timer.at_ms) {
+        timer_arm(s, &s->ending_timer, TIMER_ENDING, at);
     }
 }
 
@@ -334,11 +383,9 @@ void dynamic_settle(struct sched *s)
             complete(s);
         }
     }
-    if (s->ending) {
+    if (s->ending && !s->exited) {
         tell_end(s);
-    }
-    if (s->ending && s->n_registered == 0) {
-        dynamic_exit(s, NULL);
+        wait_or_exit(s);
     }
 }
 
@@ -406,10 +453,18 @@ static const char *present_words(struct sched *s)
     return emit_text(s, "present%s: %s", all_numeric(s) ? " ranks" : "", list);
 }
 
-/* "2 workers to leave (0 on host a, pid 17; 3 on host b, pid 4)" */
+/* "2 workers to leave (0 on host a, pid 17; 3 on host b, pid 4); 1 that is away to hear of the end"
+ */
 static const char *leaving_words(struct sched *s)
 {
     enum { SHOWN = 4 };
+    const uint32_t away = n_away(s);
+    const char *hears = away == 0 ? ""
+                                  : emit_text(s, "%u that %s away to hear of the end", away,
+                                              away == 1 ? "is" : "are");
+    if (s->n_registered == 0) {
+        return hears;
+    }
     const char *list = "";
     uint32_t n = 0;
     for (const struct list *at = s->beating.next; at != &s->beating && n < SHOWN; at = at->next) {
@@ -418,13 +473,14 @@ static const char *leaving_words(struct sched *s)
                          info->node_id, info->host_name, info->pid);
         n++;
     }
-    return emit_text(s, "%u worker%s to leave (%s%s)", s->n_registered,
-                     s->n_registered == 1 ? "" : "s", list, s->n_registered > SHOWN ? "; ..." : "");
+    return emit_text(s, "%u worker%s to leave (%s%s)%s%s", s->n_registered,
+                     s->n_registered == 1 ? "" : "s", list, s->n_registered > SHOWN ? "; ..." : "",
+                     away > 0 ? "; " : "", hears);
 }
 
 static long long ending_left_s(const struct sched *s)
 {
-    return (long long)(s->ending_until_ms - s->now.mono_ms + 999) / 1000;
+    return (long long)(ends_at(s) - s->now.mono_ms + 999) / 1000;
 }
 
 const char *dynamic_waiting_for(struct sched *s)
@@ -451,6 +507,8 @@ static void begin_ending(struct sched *s, int code, const char *text, int64_t le
     ms_text_copy(s->exit_text, sizeof(s->exit_text), text);
     s->leave_ms = leave_ms < s->cfg.lease_ms ? leave_ms : s->cfg.lease_ms;
     s->ending_until_ms = after_ms(s, s->leave_ms);
+    s->n_leaving = s->n_registered;
+    s->unheard_until_ms = after_ms(s, MS_UNHEARD_MS);
     timer_arm(s, &s->ending_timer, TIMER_ENDING,
               after_ms(s, s->leave_ms < MS_LEAVE_SAY_MS ? s->leave_ms : MS_LEAVE_SAY_MS));
 }
@@ -461,8 +519,9 @@ static void say_who_stays(struct sched *s)
     emit_log(s, MS_LOG_WARNING,
              "topology.waits_for_end for_s=%lld for=%s: end %s to wait no longer", ending_left_s(s),
              emit_quote(s, leaving_words(s)),
-             s->n_registered == 1 ? "that process" : "those processes");
-    timer_arm(s, &s->ending_timer, TIMER_ENDING, s->ending_until_ms);
+             s->n_registered + n_away(s) == 1 ? "that process" : "those processes");
+    s->said_who_stays = true;
+    timer_arm(s, &s->ending_timer, TIMER_ENDING, ends_at(s));
 }
 
 void dynamic_timeout(struct sched *s, struct timer *timer)
@@ -479,34 +538,81 @@ void dynamic_timeout(struct sched *s, struct timer *timer)
     begin_ending(s, MS_E_TIMEOUT, text, MS_TOPO_LEAVE_MS);
 }
 
-void dynamic_job_ended(struct sched *s, const struct job *job)
+/* Those that are here, those that were to come back, and, where all steps are made, those whose
+ * connection ended meanwhile: they knock, and know nothing of the job's end. */
+static bool may_be_there(const struct node *node, const struct job *job)
 {
-    if (s->ending) {
-        return;
+    return node != NULL && (node->state == NODE_REGISTERED || node->state == NODE_NEW ||
+                            (node->state == NODE_LOST && job->state == JOB_SUCCEEDED));
+}
+
+/* is_found: an earlier scheduler ended it, and who has heard of it then is not known. */
+static void expect_ranks(struct sched *s, const struct job *job, bool is_found)
+{
+    s->unheard = memory_take(job->workers * sizeof(*s->unheard));
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct node *node = is_found ? NULL : node_find(s, job->run->members[rank].node_id);
+        s->unheard[rank] = is_found || may_be_there(node, job);
+        s->n_unheard += s->unheard[rank];
+        if (node != NULL && node->state == NODE_REGISTERED) {
+            node->end_rank = rank + 1;
+        }
     }
+}
+
+static void end_with(struct sched *s, const struct job *job, bool is_found)
+{
     topo_set(s, job->state == JOB_SUCCEEDED ? TOPO_ON_SUCCESS : TOPO_ON_FAILURE);
     begin_ending(s, job->state == JOB_SUCCEEDED ? MS_OK : job->code, job->reason,
                  MS_STOP_ANSWER_MS);
+    if (is_found || job->run != NULL) { /* else it had no ranks yet */
+        expect_ranks(s, job, is_found);
+    }
     tell_end(s); /* before its ranks: those that they let go of hear it from there */
 }
 
-void dynamic_found_ended(struct sched *s, const struct job *job)
+void dynamic_job_ended(struct sched *s, const struct job *job)
+{
+    if (!s->ending) {
+        end_with(s, job, false);
+    }
+}
+
+void dynamic_found_ended(struct sched *s, const struct job *job, struct node *node,
+                         const struct claim *claim)
 {
     if (s->topo == TOPO_INITIALIZING) {
         topo_set(s, TOPO_ON_COMPLETE);
-        dynamic_job_ended(s, job);
+        end_with(s, job, true);
+    }
+    if (s->unheard != NULL && claim->generation == job->generation && claim->rank < job->workers) {
+        node->end_rank = claim->rank + 1;
+    }
+}
+
+void dynamic_left(struct sched *s, const struct node *node)
+{
+    if (node->end_rank > 0 && s->unheard[node->end_rank - 1]) {
+        s->unheard[node->end_rank - 1] = false;
+        s->n_unheard--;
     }
 }
 
 void dynamic_exit(struct sched *s, struct timer *timer)
 {
+    (void)timer;
     if (s->exited) {
         return;
     }
-    if (timer != NULL && s->now.mono_ms < s->ending_until_ms) {
+    if (s->now.mono_ms < ends_at(s)) {
         say_who_stays(s);
         return;
     }
+    end_now(s);
+}
+
+static void end_now(struct sched *s)
+{
     s->exited = true;
     timer_stop(s, &s->ending_timer);
     if (s->n_registered > 0) {
@@ -514,6 +620,12 @@ void dynamic_exit(struct sched *s, struct timer *timer)
                  "topology.left_behind nodes=%u: they did not leave within %lld "
                  "ms, ignoring",
                  s->n_registered, (long long)s->leave_ms);
+    }
+    if (n_away(s) > 0) {
+        emit_log(s, MS_LOG_WARNING,
+                 "topology.unheard workers=%u: they did not come back within %d ms to hear of the "
+                 "end; one that is still there knocks on: end it",
+                 n_away(s), MS_UNHEARD_MS);
     }
     emit_exit(s, s->exit_status, s->exit_text);
 }

@@ -6,7 +6,9 @@
 
 #include <stdbool.h>
 
+struct claim;
 struct job;
+struct node;
 struct node_info;
 struct timer;
 
@@ -22,7 +24,9 @@ void dynamic_settle(struct sched *s);
 void dynamic_timeout(struct sched *s, struct timer *timer);
 void dynamic_job_ended(struct sched *s, const struct job *job);
 /* A worker came back for a job whose end is stored: this run is the one that ended with it. */
-void dynamic_found_ended(struct sched *s, const struct job *job);
+void dynamic_found_ended(struct sched *s, const struct job *job, struct node *node,
+                         const struct claim *claim);
+void dynamic_left(struct sched *s, const struct node *node);
 void dynamic_exit(struct sched *s, struct timer *timer); /* timer: unused */
 const char *dynamic_waiting_for(struct sched *s);        /* "" nobody */
 bool id_is_rank(const char *node_id, uint64_t *ret_rank);

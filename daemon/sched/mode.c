@@ -50,6 +50,21 @@ static void nothing_of(struct sched *s, const struct job *job)
     (void)job;
 }
 
+static void nothing_found(struct sched *s, const struct job *job, struct node *node,
+                          const struct claim *claim)
+{
+    (void)s;
+    (void)job;
+    (void)node;
+    (void)claim;
+}
+
+static void nothing_left(struct sched *s, const struct node *node)
+{
+    (void)s;
+    (void)node;
+}
+
 static int holds(const struct sched *s, struct ms_err *err)
 {
     (void)s;
@@ -72,7 +87,8 @@ const struct mode modes[] = {
             .registered = nothing_registered,
             .settle = nothing,
             .job_ended = nothing_of,
-            .found_ended = nothing_of,
+            .found_ended = nothing_found,
+            .left = nothing_left,
             .waiting_for = awaited_words,
             .check = holds,
         },
@@ -94,6 +110,7 @@ const struct mode modes[] = {
             .settle = dynamic_settle,
             .job_ended = dynamic_job_ended,
             .found_ended = dynamic_found_ended,
+            .left = dynamic_left,
             .waiting_for = dynamic_waiting_for,
             .check = dynamic_check,
         },
@@ -112,7 +129,8 @@ const struct mode modes[] = {
             .registered = nothing_registered,
             .settle = nothing,
             .job_ended = nothing_of,
-            .found_ended = nothing_of,
+            .found_ended = nothing_found,
+            .left = nothing_left,
             .waiting_for = awaited_words,
             .check = holds,
         },

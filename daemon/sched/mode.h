@@ -8,7 +8,9 @@
 
 #include <stdbool.h>
 
+struct claim;
 struct job;
+struct node;
 struct node_info;
 
 struct mode {
@@ -33,8 +35,10 @@ struct mode {
     void (*settle)(struct sched *s); /* at the end of each event */
     void (*job_ended)(struct sched *s,
                       const struct job *job); /* its ranks have yet to hear of it */
-    /* A worker came back for a job whose end is stored already. */
-    void (*found_ended)(struct sched *s, const struct job *job);
+    /* A worker came back for a job whose end is stored already; a process has left for good. */
+    void (*found_ended)(struct sched *s, const struct job *job, struct node *node,
+                        const struct claim *claim);
+    void (*left)(struct sched *s, const struct node *node);
     const char *(*waiting_for)(struct sched *s); /* "" nobody */
     int (*check)(const struct sched *s, struct ms_err *err);
 };

@@ -378,6 +378,9 @@ void on_leave(struct sched *s, struct conn *conn, const struct sched_event *even
     const Ms__Leave *msg = (const Ms__Leave *)event->msg;
     if (conn->node != NULL) {
         conn->node->returns = msg->returns;
+        if (!msg->returns) {
+            s->mode->left(s, conn->node);
+        }
         node_gone(s, conn->node, NOTICE_LEFT,
                   msg->reason[0] != '\0' ? emit_text(s, "it left: %s", msg->reason) : "it left");
     }

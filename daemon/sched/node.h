@@ -96,6 +96,7 @@ struct node {
     bool came;            /* registered since the start, or since it went away */
     bool leaving;         /* its process said so: it gets no rank any more */
     bool told_end;        /* ... of a dynamic cluster: it heard the last Stop */
+    uint32_t end_rank;    /* ... 1 + the rank that it had in the job that has ended; 0: none */
     bool returns;         /* LEFT: it said that it is back in a moment */
     bool is_chosen;       /* within one call of vacant.c: for another rank already */
     uint64_t kept_in;     /* the look in which a job kept it, which lost its state: home_mark */

@@ -216,6 +216,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     bool same_process = node->info.incarnation == info->incarnation;
     node->leaving = node->leaving && same_process; /* it may have been away, not gone */
     node->told_end = false;
+    node->end_rank = 0;
     if (!same_process) {
         timer_stop(s, &node->rest); /* what the one before it lacked */
     }

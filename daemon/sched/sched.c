@@ -313,5 +313,6 @@ void sched_destroy(struct sched *s)
     free(s->orphans);
     free(s->stalls);
     free(s->spec);
+    free(s->unheard);
     free(s);
 }

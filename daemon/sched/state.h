@@ -133,8 +133,14 @@ struct sched {
     enum topo_state topo;
     struct timer topo_timer, ending_timer;
     int64_t let_be_ms; /* not before then: the next line of log about ranks of an earlier one */
-    int64_t ending_until_ms; /* so long it waits for them, while it ends */
-    int64_t leave_ms;        /* ... which is so long */
+    int64_t ending_until_ms;  /* so long it waits for them, while it ends */
+    int64_t leave_ms;         /* ... which is so long */
+    int64_t unheard_until_ms; /* ... and for those that are away, to hear of it */
+    bool
+        *unheard; /* of each rank of the job that ended: it may be there, and has not left; owned */
+    uint32_t n_unheard;
+    uint32_t n_leaving; /* nodes that were here when that was looked at last */
+    bool said_who_stays;
     bool ending, exited;
     int exit_status, exit_code;
     char exit_text[MS_TEXT_MAX + 1];

@@ -379,6 +379,9 @@ struct world {
     struct sched *sched; /* NULL: down */
     bool tick_open, over;
     int exit_status;
+    /* a dynamic cluster: in which boot its scheduler knows of the job's end, and since when */
+    uint64_t end_boot;
+    int64_t known_ended_at;
     uint64_t restarts_job; /* of which a worker was asked to end, and so long the next one may be */
     int64_t restarts_until;
     uint32_t crashes_left;
@@ -584,6 +587,7 @@ void copy_rehearse(struct world *w, struct sched_time now);
 void check_sent(struct world *w, const struct sched_effect *effect);
 void check_plan(struct world *w, const struct sim_node *node, const Ms__Plan *msg);
 void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign *msg);
+void check_heard(struct world *w);
 void check_end(struct world *w);
 
 #endif

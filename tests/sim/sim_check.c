@@ -347,6 +347,27 @@ static void check_dynamic_end(struct world *w)
     }
 }
 
+/* A rank that is done and there, and has no connection, hears of the job's end before its scheduler
+ * goes, or has had the time to come. */
+void check_heard(struct world *w)
+{
+    if (w->exit_status != 0 ||
+        (w->end_boot == w->boot && w->now - w->known_ended_at >= MS_UNHEARD_MS)) {
+        return;
+    }
+    for (size_t i = 0; i < w->n_nodes && !w->failed; i++) {
+        const struct sim_node *node = &w->nodes[i];
+        const bool is_there = node->alive && !node->hung && !node->gone_for_good &&
+                              node->stall_at > w->now + MS_UNHEARD_MS;
+        const bool is_rank = w->disk.n_jobs == 1 && node->job == w->disk.jobs[0].id &&
+                             node->generation == w->disk.jobs[0].generation;
+        if (is_there && is_rank && node->life.state == LIFE_FINISHING && node->life.is_said &&
+            !node->registered && !node->leaving) {
+            sim_fail(w, "the scheduler goes, and node %s has not heard of the job's end", node->id);
+        }
+    }
+}
+
 void check_end(struct world *w)
 {
     if (w->mode == SCHED_DYNAMIC) {

@@ -749,12 +749,23 @@ static void send_answer(struct world *w, const struct sched_effect *effect)
     free(frame);
 }
 
+/* What its job came to is on the disk, and it talks to nodes. */
+static void note_end(struct world *w)
+{
+    if (w->mode == SCHED_DYNAMIC && w->end_boot != w->boot && w->disk.n_jobs == 1 &&
+        w->disk.jobs[0].state == JOB_SUCCEEDED) {
+        w->end_boot = w->boot;
+        w->known_ended_at = w->now;
+    }
+}
+
 static void carry_out(struct world *w, const struct sched_effect *effects, size_t n)
 {
     for (size_t i = 0; i < n && !w->failed; i++) {
         const struct sched_effect *effect = &effects[i];
         switch (effect->kind) {
         case SCHED_DO_SEND:
+            note_end(w);
             send_frame(w, effect);
             break;
         case SCHED_DO_CLOSE:
@@ -778,6 +789,7 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
             }
             w->over = true;
             w->exit_status = effect->status;
+            check_heard(w);
             break;
         case SCHED_DO_PUT_JOB:
         case SCHED_DO_PUT_MEMBER:

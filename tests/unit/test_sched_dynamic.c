@@ -340,6 +340,12 @@ START_TEST(status_names_who_is_missing)
 }
 END_TEST
 
+static void leave(uint64_t conn)
+{
+    Ms__Leave leave = MS__LEAVE__INIT;
+    fix_say(conn, MS_MSG_LEAVE, &leave.base);
+}
+
 static void pass_with_beats(int64_t ms, const uint64_t *conns, size_t n)
 {
     for (int64_t at = 0; at < ms; at += FIX_LEASE_MS / 2) {
@@ -372,7 +378,7 @@ START_TEST(status_names_what_else_it_waits_for)
                          "1002)\": end that process to wait no longer"));
     ck_assert_str_eq(status()->waiting_for,
                      "1 worker to leave (b on host h, pid 1002), for 8 s at most");
-    fix_close(b);
+    leave(b);
     ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
 }
 END_TEST
@@ -484,8 +490,7 @@ START_TEST(success_ends_the_scheduler_when_the_workers_have_left)
     fix_done(conn, 1, 1, 0, 0, "");
     ck_assert_int_eq(((const Ms__Stop *)fix_heard(conn, MS_MSG_STOP))->code, 0);
     ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
-    Ms__Leave leave = MS__LEAVE__INIT;
-    fix_say(conn, MS_MSG_LEAVE, &leave.base);
+    leave(conn);
 
     ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
     ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
@@ -501,7 +506,7 @@ START_TEST(failure_ends_the_scheduler_with_status_1)
     fix_close(a);
     const Ms__Stop *stop = fix_heard(b, MS_MSG_STOP);
     ck_assert_ptr_nonnull(strstr(stop->text, "rank 0 (node a on host h) was lost"));
-    fix_close(b);
+    leave(b);
 
     ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 1);
     ck_assert_ptr_nonnull(strstr(fix_effect(SCHED_DO_EXIT)->text, "rank 0"));
@@ -519,6 +524,97 @@ START_TEST(workers_that_do_not_leave_are_waited_for_one_lease_only)
 
     ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
     ck_assert_int_eq(fix_logged("topology.left_behind nodes=1"), 1);
+}
+END_TEST
+
+/* Of two ranks whose job has ended well; the first one's connection was over as it was told. */
+static uint64_t end_of_two(void)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+    const uint64_t a = join("0", 1, 2), b = join("1", 2, 2);
+    fix_ready(a, 1, 1, 0);
+    fix_ready(b, 1, 1, 1);
+    fix_done(a, 1, 1, 0, 0, "");
+    fix_done(b, 1, 1, 1, 0, "");
+    fix_job_is(1, "SUCCEEDED", "all 2 ranks");
+    fix_close(a);
+    return b;
+}
+
+static uint64_t come_back_to_hear(const char *id, uint64_t incarnation, uint32_t rank)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = worker(id, incarnation, 2);
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = rank;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+START_TEST(who_was_away_as_the_job_ended_hears_of_it_first)
+{
+    leave(end_of_two());
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    fix_pass(MS_LEAVE_SAY_MS);
+    ck_assert(fix_logged("topology.waits_for_end for_s=10 for=\"1 that is away to hear of the "
+                         "end\": end that process to wait no longer"));
+
+    const uint64_t back = come_back_to_hear("0", 1, 0);
+
+    const Ms__Stop *stop = fix_heard(back, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, 0);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    leave(back);
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
+}
+END_TEST
+
+/* The lease of those that were there is over by then. */
+START_TEST(who_comes_late_to_hear_of_the_end_has_a_lease_to_leave)
+{
+    leave(end_of_two());
+    fix_pass(FIX_LEASE_MS + 1);
+    const uint64_t back = come_back_to_hear("0", 1, 0);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+
+    fix_pass(FIX_LEASE_MS - 1);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    leave(back);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+}
+END_TEST
+
+START_TEST(who_does_not_come_to_hear_of_the_end_is_waited_for_some_seconds_only)
+{
+    leave(end_of_two());
+    fix_pass(MS_UNHEARD_MS - 1);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+
+    fix_pass(1);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
+    ck_assert_int_eq(fix_logged("topology.unheard workers=1: "), 1);
+}
+END_TEST
+
+/* It died before the end: of a job that failed for it nobody comes back. */
+START_TEST(who_was_lost_before_is_not_waited_for)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+    const uint64_t a = join("0", 1, 2), b = join("1", 2, 2);
+    fix_ready(a, 1, 1, 0);
+    fix_ready(b, 1, 1, 1);
+
+    fix_close(a);
+    fix_job_is(1, "FAILED", "rank 0");
+    leave(b);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
 }
 END_TEST
 
@@ -567,6 +663,10 @@ static Suite *suite(void)
     tcase_add_test(t, success_ends_the_scheduler_when_the_workers_have_left);
     tcase_add_test(t, failure_ends_the_scheduler_with_status_1);
     tcase_add_test(t, workers_that_do_not_leave_are_waited_for_one_lease_only);
+    tcase_add_test(t, who_was_away_as_the_job_ended_hears_of_it_first);
+    tcase_add_test(t, who_comes_late_to_hear_of_the_end_has_a_lease_to_leave);
+    tcase_add_test(t, who_does_not_come_to_hear_of_the_end_is_waited_for_some_seconds_only);
+    tcase_add_test(t, who_was_lost_before_is_not_waited_for);
     tcase_add_test(t, late_worker_hears_that_the_cluster_has_ended);
     suite_add_tcase(s, t);
     return s;

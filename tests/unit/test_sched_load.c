@@ -394,6 +394,50 @@ START_TEST(dynamic_cluster_refuses_another_worker_num_than_its_job_has)
 }
 END_TEST
 
+static uint64_t come_to_hear(uint32_t rank)
+{
+    char id[8];
+    snprintf(id, sizeof(id), "w%u", rank);
+    const uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, 100 + rank);
+    msg.worker_num = 2;
+    msg.job_json.data = (uint8_t *)"{}";
+    msg.job_json.len = 2;
+    msg.job = 1;
+    msg.generation = 11;
+    msg.rank = rank;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+static void ck_hears_and_leaves(uint64_t conn)
+{
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, 0);
+    Ms__Leave leave = MS__LEAVE__INIT;
+    fix_say(conn, MS_MSG_LEAVE, &leave.base);
+}
+
+/* The one before it was killed when that was stored: all ranks hear of it, one after the other. */
+START_TEST(dynamic_cluster_that_is_found_ended_waits_for_all_ranks_to_hear_of_it)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    fix_create(&cfg);
+    load_job(1, JOB_SUCCEEDED);
+    load_members(1);
+    loaded();
+
+    ck_hears_and_leaves(come_to_hear(1));
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    fix_pass(MS_RECONNECT_LATER_MS);
+    ck_hears_and_leaves(come_to_hear(0));
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
+}
+END_TEST
+
 START_TEST(dynamic_cluster_adopts_its_job)
 {
     struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
@@ -465,6 +509,7 @@ int main(void)
     tcase_add_test(tc, cancel_at_step_goes_on_after_a_restart);
     tcase_add_test(tc, cancelled_job_whose_node_is_not_back_is_cancelled);
     tcase_add_test(tc, cancel_at_step_becomes_hard_after_a_restart_too);
+    tcase_add_test(tc, dynamic_cluster_that_is_found_ended_waits_for_all_ranks_to_hear_of_it);
     tcase_add_test(tc, dynamic_cluster_adopts_its_job);
     suite_add_tcase(suite, tc);
     tc = tcase_create("queue and history");
