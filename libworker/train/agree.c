@@ -324,12 +324,13 @@ static enum state_part part_of(const struct place *places, int rank, int source)
 
 /* Is an evaluation owed after the last step, and was that the last because somebody was asked to
  * stop? Of those who made it each may know. What one counted beyond loss and accuracy is told by
- * rank 0 alone: where that is somebody else now, who may not have told it, it is made again. */
+ * rank 0 alone: where that is somebody else now, who takes the step and may not have told it, it is
+ * made again. */
 static struct place common_place(const struct train *train, const struct place *places, int source)
 {
     const int world = train->data_world;
     struct place common = places[source];
-    if (common.has_eval && train->scores != NULL && places[0].is_fresh) {
+    if (common.has_eval && train->scores != NULL && source != 0) {
         common.has_eval = 0;
         common.evaluates = 1;
     }

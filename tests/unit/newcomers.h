@@ -45,18 +45,19 @@ enum where {
     IT_CLAIMS_A_STEP,   /* no death: when it joins again, to be at all->claim */
     IT_CLAIMS_A_STOP,   /* no death: when it joins again, that it was asked to */
     IT_SAVES_A_CLAIM,   /* IT_SAVES, as if it were of step all->claim */
-    IT_HAS_A_COPY,     /* no death: after a step, of another one, of which it made no step itself */
-    IT_HAS_OTHER_DATA, /* in that life of its; who is refused ends */
-    IT_HAS_OTHER_TESTS, /* likewise, of its evaluation */
-    IT_IS_REFUSED,      /* likewise: what lies where the job began is not for it */
-    IT_SAVES,           /* no death: a checkpoint of a step that only this rank can read */
-    IT_WAS_RESUMED,     /* ... what it would be, had it been resumed from that */
-    IT_SAVES_DAMAGED,   /* ... and whose load fails */
-    IT_CANNOT_READ,     /* no death: a checkpoint of that step, for now */
-    IT_HAS_NO_LOADER,   /* no death: to go on from that step with */
-    AND_IS_HELD,        /* ... and the next generation has begun */
-    IT_FINDS_NO_LINES,  /* in that life of its: behind LINES_LEFT steps, in its metrics and log */
-    ITS_DISK_IS_FULL,   /* no death: from that step on, and ... */
+    IT_HAS_A_COPY, /* no death: after a step, of another one, of which it made no step itself */
+    IT_COMES_WITH_A_COPY, /* likewise, in the place of who died with what all evaluated */
+    IT_HAS_OTHER_DATA,    /* in that life of its; who is refused ends */
+    IT_HAS_OTHER_TESTS,   /* likewise, of its evaluation */
+    IT_IS_REFUSED,        /* likewise: what lies where the job began is not for it */
+    IT_SAVES,             /* no death: a checkpoint of a step that only this rank can read */
+    IT_WAS_RESUMED,       /* ... what it would be, had it been resumed from that */
+    IT_SAVES_DAMAGED,     /* ... and whose load fails */
+    IT_CANNOT_READ,       /* no death: a checkpoint of that step, for now */
+    IT_HAS_NO_LOADER,     /* no death: to go on from that step with */
+    AND_IS_HELD,          /* ... and the next generation has begun */
+    IT_FINDS_NO_LINES,    /* in that life of its: behind LINES_LEFT steps, in its metrics and log */
+    ITS_DISK_IS_FULL,     /* no death: from that step on, and ... */
     AND_HAS_ROOM,
     IT_HAS_NO_ROOM,   /* no death: in the agreement of that step, for the places of the others */
     IT_HAS_NO_DIGEST, /* no death: of what it holds at that step, before it joins */
@@ -104,6 +105,7 @@ static struct shared {
     char first_tag[WORLD_MAX][MS_JOB_TAG_LEN + 1]; /* by which they knew their training then */
     struct saved saved[WORLD_MAX][SAVED_MAX];      /* the newest first */
     char refusals[WORLD_MAX][MS_ERR_TEXT_MAX];     /* of its data, or of where the job began */
+    atomic_int n_evaluated;                        /* ranks that have what all evaluated, so far */
     atomic_int n_notes;
     char notes[4096];            /* of rank 0 about its lines and a stop, one a line */
     atomic_int n_own;            /* failures of a rank's own, which end its job */
@@ -198,10 +200,38 @@ int __wrap_mesh_all_gather(struct mesh *mesh, const void *mine, size_t bytes, vo
     return __real_mesh_all_gather(mesh, mine, bytes, gathered, err);
 }
 
+/* Of another step, of which it made none itself. */
+static void have_a_copy(void)
+{
+    void *weights;
+    size_t bytes;
+    replica_state(self.train->replica, 0, &weights, &bytes);
+    memset(weights, 1, bytes);
+    self.train->progress.step = 2;
+    self.train->progress.has_eval = 0;
+    self.train->evaluates = 0;
+    self.train->is_copy = 1;
+    train_hold(self.train, "it has a copy");
+}
+
+/* Of those of an evaluation. */
+static int is_last_sum(const double *values)
+{
+    size_t n = 0;
+    return self.train->scores == NULL || values == scores_sums(self.train->scores, &n);
+}
+
 int __wrap_mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t count,
                                    struct ms_err *err)
 {
     int rc = __real_mesh_all_reduce_sum_f64(mesh, values, count, err);
+    if (rc == 0 && is_last_sum(values) && is_due(IT_COMES_WITH_A_COPY, self.train->progress.step)) {
+        while (atomic_load(&all->n_evaluated) == 0) {
+            usleep(1000);
+        }
+        have_a_copy();
+        return ms_fail(err, MS_E_CLOSED, "it has a copy");
+    }
     return rc == 0 && is_due(ITS_SUMS_ARE_LOST, self.train->progress.step)
                ? ms_fail(err, MS_E_CLOSED, "the link broke")
                : rc;
@@ -379,6 +409,7 @@ static void on_progress(void *arg, const struct train_progress *progress)
 {
     (void)arg;
     if (progress->phase == TRAIN_EVALUATING) {
+        atomic_fetch_add(&all->n_evaluated, progress->has_eval);
         die_if(progress->has_eval ? AFTER_EVALUATION : IN_EVALUATION, progress->step);
     } else if (progress->phase == TRAIN_TRAINING) {
         if (is_due(IT_SAVES, progress->step)) {
@@ -414,13 +445,7 @@ static void on_progress(void *arg, const struct train_progress *progress)
         }
         if (is_due(IT_HAS_A_COPY,
                    progress->step)) { /* as of a begin anew, while nobody was there */
-            void *weights;
-            size_t bytes;
-            replica_state(self.train->replica, 0, &weights, &bytes);
-            memset(weights, 1, bytes);
-            self.train->progress.step = 2;
-            self.train->is_copy = 1;
-            train_hold(self.train, "it has a copy");
+            have_a_copy();
         }
     }
 }

@@ -76,6 +76,7 @@ static void open_case(int world)
     memset(all->saved, 0, sizeof(all->saved));
     memset(all->notes, 0, sizeof(all->notes));
     atomic_store(&all->n_notes, 0);
+    atomic_store(&all->n_evaluated, 0);
     make_job(world);
     ck_ms_ok(ranks_open(&all->ranks, world, err));
 }
@@ -423,6 +424,8 @@ START_TEST(what_an_evaluation_counts_is_told_whoever_dies)
         ck_assert_msg(strstr(told, i == 0 ? ",\"mae\":" : ",\"confusion\":[[") != NULL, "%s", told);
         const struct kill sums = {0, ITS_SUMS_ARE_LOST, 10};
         (void)kill_and_train(2, 1, &sums);
+        const struct kill copy = {0, IT_COMES_WITH_A_COPY, 10};
+        (void)kill_and_train(2, 1, &copy);
     }
 }
 END_TEST
