@@ -358,7 +358,46 @@ static void note_stopped(const struct train *train, const struct place *places, 
     train_note(train, text);
 }
 
-static int follow(struct train *train, const struct place *places, int source, struct ms_err *err)
+/* ---- what is trained again ---- */
+
+static const char begins_anew[] = "begins anew, for no rank has a checkpoint that can be read";
+
+/* Of what was told nobody holds anything any more: it comes once more, to the same bits. */
+static void note_again(struct train *train, const char *from)
+{
+    const uint64_t step = train->known.step;
+    const uint64_t told = train->metrics != NULL ? metrics_last_step(train->metrics) : 0;
+    if (told == step + 1) {
+        rank_log_say(&train->log, "%s: step %" PRIu64 " is trained again\n", from, told);
+    } else if (told > step) {
+        rank_log_say(&train->log, "%s: steps %" PRIu64 " to %" PRIu64 " are trained again\n", from,
+                     step + 1, told);
+    }
+    train->known.told = told;
+}
+
+/* All lost what they held, and the round in which some took a checkpoint, or began anew, ended with
+ * the next loss. A step that was told, and whose commit died with rank 0, is no such thing. The
+ * words are those of the scheduler. said: by the rank's last agreement, and of which step. */
+static void note_gone_back(struct train *train, uint64_t said)
+{
+    const uint64_t step = train->known.step;
+    const uint64_t told = train->metrics != NULL ? metrics_last_step(train->metrics) : 0;
+    char text[96];
+    if (told <= step + 1) {
+        return;
+    }
+    if (said == told) {
+        train->known.told = told;
+        return;
+    }
+    snprintf(text, sizeof(text), "goes on after step %" PRIu64 ", for no rank held a later one",
+             step);
+    note_again(train, step > 0 ? text : begins_anew);
+}
+
+static int follow(struct train *train, const struct place *places, int source, uint64_t said,
+                  struct ms_err *err)
 {
     const int world = train->data_world;
     const int rank = train->data_rank;
@@ -400,6 +439,7 @@ static int follow(struct train *train, const struct place *places, int source, s
         train->evaluates = common.evaluates;
         train->stopped = common.stopped;
         train_end_early(train);
+        note_gone_back(train, takes_all ? 0 : said);
     }
     if (rc == 0 && takes_all) {
         train_note_gaps(train, 1);
@@ -546,20 +586,6 @@ static int take_checkpoint(struct train *train, const struct place *places,
     return rc;
 }
 
-/* Of what was told nobody holds anything any more: it comes once more, to the same bits. */
-static void note_again(struct train *train, const char *from)
-{
-    const uint64_t step = train->known.step;
-    const uint64_t told = train->metrics != NULL ? metrics_last_step(train->metrics) : 0;
-    if (told == step + 1) {
-        rank_log_say(&train->log, "%s: step %" PRIu64 " is trained again\n", from, told);
-    } else if (told > step) {
-        rank_log_say(&train->log, "%s: steps %" PRIu64 " to %" PRIu64 " are trained again\n", from,
-                     step + 1, told);
-    }
-    train->known.told = told;
-}
-
 static int begin_at_0(struct train *train, struct ms_err *err)
 {
     const struct place at_0 = {.step = 0};
@@ -570,7 +596,7 @@ static int begin_at_0(struct train *train, struct ms_err *err)
     if (rc == 0) {
         const struct place place = find_place(train);
         note_state(train, &place);
-        note_again(train, "begins anew, for no rank has a checkpoint that can be read");
+        note_again(train, begins_anew);
     }
     return rc;
 }
@@ -681,11 +707,15 @@ int train_agree(struct train *train, struct ms_err *err)
     if (places == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory to agree with %d ranks", world);
     }
+    const uint64_t said = train->known.told;
     forget_state(&train->known);
     int rc = mesh_all_gather(train->mesh, &mine, sizeof(mine), places, err);
     if (rc == 0) {
         int source = find_source(places, world);
-        rc = source < 0 ? begin(train, places, err) : follow(train, places, source, err);
+        rc = source < 0 ? begin(train, places, err) : follow(train, places, source, said, err);
+    }
+    if (rc < 0) { /* of which nobody hears: it was said all the same */
+        train->known.told = train->known.told > said ? train->known.told : said;
     }
     free(places);
     return rc;

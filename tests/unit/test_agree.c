@@ -543,6 +543,39 @@ START_TEST(ranks_that_are_all_killed_begin_again_and_tell_each_step_once)
 }
 END_TEST
 
+static int count_lines(const char *name, const char *part)
+{
+    char line[512];
+    int n = 0;
+    FILE *file = open_file(name);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        n += strstr(line, part) != NULL;
+    }
+    fclose(file);
+    return n;
+}
+
+/* The one that holds the checkpoint has read it, whoever that is; rank 0 may have taken it. */
+START_TEST(what_is_trained_again_is_said_once_where_a_newcomer_dies_as_it_takes)
+{
+    for (int holder = 0; holder < 2; holder++) {
+        const struct kill kills[] = {{holder, IT_SAVES, 5},
+                                     {0, AFTER_A_STEP, 11},
+                                     {1, AFTER_A_STEP, 11},
+                                     {2, AFTER_A_STEP, 11},
+                                     {2, WHILE_IT_TAKES, 3}};
+        (void)course_of(3);
+        all->n_kills = MS_ARRAY_SIZE(kills);
+        memcpy(all->kills, kills, sizeof(kills));
+        (void)train_through(3);
+        ck_assert_int_eq(count_lines("worker_0.log", "steps 6 to 10 are trained again"), 1);
+        ck_assert_int_eq(count_lines("worker_0.log", "trained again"), 1);
+        ck_assert_uint_eq(all->last[0].told, 10);
+        clean();
+    }
+}
+END_TEST
+
 START_TEST(ranks_that_are_all_killed_go_on_from_the_newest_checkpoint_that_is_whole)
 {
     const struct kill kills[] = {{1, IT_SAVES, 5},         {2, IT_SAVES, 4},
@@ -984,6 +1017,7 @@ int main(void)
     tcase_add_test(tc, survivor_one_step_behind_takes_its_part_beside_a_newcomer);
     tcase_add_test(tc, evaluation_that_one_rank_knows_nothing_of_is_made_again_by_all);
     tcase_add_test(tc, ranks_that_are_all_killed_begin_again_and_tell_each_step_once);
+    tcase_add_test(tc, what_is_trained_again_is_said_once_where_a_newcomer_dies_as_it_takes);
     tcase_add_test(tc, ranks_that_are_all_killed_go_on_from_the_newest_checkpoint_that_is_whole);
     tcase_add_test(
         tc, ranks_that_are_all_killed_go_on_from_their_own_before_what_they_were_resumed_from);
