@@ -61,6 +61,21 @@ static void drop_ticket(struct fetching *f)
     }
 }
 
+/* What is saved is asked for by the log beside it, and of that the scheduler and the node speak
+ * where it cannot be had. */
+static int speak_of_saved(const struct fetch_wish *wish, int rc, struct ms_err *err)
+{
+    char of_log[64];
+    const struct ms_err why = *err;
+    const int n = snprintf(of_log, sizeof(of_log), "log of job %" PRIu64 " rank %" PRIu32 ": ",
+                           wish->job, wish->rank);
+    return wish->saved == NULL || strncmp(why.text, of_log, (size_t)n) != 0
+               ? rc
+               : ms_fail(err, rc,
+                         "checkpoints of job %" PRIu64 " rank %" PRIu32 ", beside its log: %.310s",
+                         wish->job, wish->rank, why.text + n);
+}
+
 static int get_ticket(struct fetching *f, struct ms_err *err)
 {
     Ms__Fetch request = MS__FETCH__INIT;
@@ -75,7 +90,7 @@ static int get_ticket(struct fetching *f, struct ms_err *err)
     int rc = client_call_of_node(f->cli->client, MS_MSG_FETCH, &request.base, MS_MSG_FETCH_TICKET,
                                  &msg, err);
     if (rc != MS_OK) {
-        return rc;
+        return speak_of_saved(f->wish, rc, err);
     }
     f->ticket = (Ms__FetchTicket *)msg;
     f->is_unused = 1;

@@ -31,7 +31,8 @@ static struct {
     const char *named;   /* the certificate that tickets name; NULL: none */
     SSL_CTX *node_tls;   /* what the node shows; NULL: plain */
     int refuse;          /* the scheduler says no */
-    int away, away_code; /* so often it says with that code that the node is away */
+    int away, away_code; /* so often it says with that code that the node is away ... */
+    const char *words;   /* ... and how; NULL: shortly */
     int age_s;           /* the clock goes on by this with each ticket */
     int refuse_tokens;   /* the node does, so often */
     int tear_after;      /* pieces a connection; 0: never */
@@ -121,7 +122,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
         } else if (w.away > 0) {
             w.away--;
             skew_s += w.age_s;
-            refuse(conn, head->id, w.away_code, "node n1 is away");
+            refuse(conn, head->id, w.away_code, w.words != NULL ? w.words : "node n1 is away");
         } else {
             send_ticket(conn, head->id);
         }
@@ -720,6 +721,21 @@ START_TEST(checkpoint_comes_by_the_ticket_of_a_log_and_goes_on_where_it_tore)
 }
 END_TEST
 
+START_TEST(checkpoints_that_cannot_be_had_are_not_called_the_log_by_which_they_are_asked_for)
+{
+    struct fetch_result got;
+    w.away = 1000;
+    w.away_code = MS_E_NOT_FOUND;
+    w.words = "log of job 7 rank 0: node n1 on host h says: there is no /jobs/7/worker_0.log: the "
+              "job wrote none, or its folder was cleaned";
+
+    ck_ms_fails(fetch_saved(&got, err), MS_E_NOT_FOUND,
+                "checkpoints of job 7 rank 0, beside its log: node n1 on host h says: there is no "
+                "/jobs/7/worker_0.log: the job wrote none, or its folder was cleaned");
+    ck_ms_fails(fetch(&got, err), MS_E_NOT_FOUND, w.words);
+}
+END_TEST
+
 START_TEST(node_that_knows_no_checkpoints_is_told_from_one_that_has_none)
 {
     struct fetch_result got;
@@ -777,6 +793,8 @@ int main(void)
     tcase_add_test(tc, node_without_a_certificate_has_no_place_in_a_cluster_with_tls);
     tcase_add_test(tc, refusal_of_the_scheduler_is_not_tried_again);
     tcase_add_test(tc, checkpoint_comes_by_the_ticket_of_a_log_and_goes_on_where_it_tore);
+    tcase_add_test(
+        tc, checkpoints_that_cannot_be_had_are_not_called_the_log_by_which_they_are_asked_for);
     tcase_add_test(tc, node_that_knows_no_checkpoints_is_told_from_one_that_has_none);
     tcase_add_test(tc, node_that_tears_for_ever_is_named_with_the_folder_of_its_checkpoints);
     tcase_add_loop_test(tc, node_that_comes_back_in_a_moment_is_asked_for_again, 0, 2);
