@@ -294,8 +294,8 @@ static void remove_one(const struct train *train, const struct best_one *one)
     if (rename(path, step) != 0) {
         return;
     }
-    if (best_file_read(step, &file) && file.best.value != one->value) {
-        (void)ms_file_link(step, path, NULL);
+    if (!best_file_read(step, &file) || file.best.value != one->value) {
+        (void)ms_file_link(step, path, NULL); /* also where it could not be read just now */
     }
     (void)unlink(step);
 }
