@@ -210,6 +210,7 @@ static void have_a_copy(void)
     self.train->progress.step = 2;
     self.train->progress.has_eval = 0;
     self.train->evaluates = 0;
+    self.train->has_scores = 1; /* of that one */
     self.train->is_copy = 1;
     train_hold(self.train, "it has a copy");
 }
@@ -255,6 +256,8 @@ int __wrap_train_agree(struct train *train, struct ms_err *err)
     is_agreeing = 1;
     int rc = __real_train_agree(train, err);
     is_agreeing = 0;
+    const int has_taken = train->known.state_from == MS_STATE_PULLED && train->is_copy;
+    ck_assert(rc < 0 || !has_taken || !train->has_scores);
     return rc;
 }
 
