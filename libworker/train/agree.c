@@ -427,9 +427,6 @@ static int follow(struct train *train, const struct place *places, int source, u
     if (rc == 0 && takes_all) {
         train->has_state = 0; /* what it had is gone */
         rc = stand_at(train, &common, err);
-        if (rc == 0) {
-            train_tell_missed(train);
-        }
     } else if (rc == 0 && part == STATE_SWAP) {
         catch_up(train, &common);
     }
@@ -442,7 +439,8 @@ static int follow(struct train *train, const struct place *places, int source, u
         train_end_early(train);
         note_gone_back(train, takes_all ? 0 : said);
     }
-    if (rc == 0 && takes_all) {
+    if (rc == 0 && takes_all) { /* it knows by now whether that step is the last */
+        train_tell_missed(train);
         train_note_gaps(train, 1);
     }
     return rc;

@@ -379,57 +379,58 @@ static void say_kept(struct train *train, const struct best_one *one)
 
 /* It has its place in the list already, which was as before. Where the disk is full the worst one,
  * which goes anyway, goes first: the best one never does. */
-static void save_one(struct train *train, const struct best_list *before,
-                     const struct best_one *mine)
+static int save_one(struct train *train, const struct best_list *before,
+                    const struct best_one *mine, struct ms_err *err)
 {
     const int is_best = place_of(&train->kept, mine->step, mine->value) == 0;
-    char text[MS_TEXT_MAX];
-    struct ms_err err = {0, ""};
+    char text[MS_ERR_TEXT_MAX];
+    struct ms_err why = {0, ""};
     int went = 0;
-    int rc = save_mine(train, mine, &err);
+    int rc = save_mine(train, mine, &why);
     if (rc < 0 && rc != MS_E_ABORTED && keeps(train) > 1 && remove_rest(train)) {
         went = 1;
-        rc = save_mine(train, mine, &err);
+        rc = save_mine(train, mine, &why);
     }
     if (rc == 0) {
         (void)remove_rest(train);
         say_kept(train, mine);
-        return;
+        return MS_OK;
     }
     if (rc == MS_E_ABORTED) {
-        return; /* another process keeps better ones: kept has them now */
+        return MS_OK; /* another process keeps better ones: kept has them now */
     }
     if (went) {
         forget(&train->kept, mine->step);
     } else {
         train->kept = *before; /* the files are those still */
-        train->kept.seen = mine->step;
     }
     snprintf(text, sizeof(text), "the weights of step %" PRIu64 ", %s so far, are not kept: %.250s",
-             mine->step, is_best ? "the best" : "among the best", ms_err_text(&err));
+             mine->step, is_best ? "the best" : "among the best", ms_err_text(&why));
     train_note(train, text);
+    return ms_fail(err, rc, "%s", text);
 }
 
-void best_keep(struct train *train, double value)
+int best_keep(struct train *train, double value, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
     const struct best_one mine = {train->progress.step, value};
     struct best_list *kept = &train->kept;
+    int rc = MS_OK;
     find_kept(train);
-    if (!isfinite(value)) {
-        return; /* none, which may come yet */
-    }
     if (kept->seen == mine.step || place_of(kept, mine.step, value) < kept->n) {
         kept->seen = mine.step;
-        return;
+        return MS_OK;
     }
     const struct best_list before = *kept;
     const size_t place =
         best_take(kept, keeps(train), job_judge_wants_more(&job->best), mine.step, value);
-    kept->seen = mine.step;
     if (place < keeps(train)) {
-        save_one(train, &before, &mine);
+        rc = save_one(train, &before, &mine, err);
     } else if (kept->n < before.n) {
         remove_former(train, &before, &mine);
     }
+    if (rc == MS_OK) {
+        kept->seen = mine.step;
+    }
+    return rc;
 }

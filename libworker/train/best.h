@@ -16,6 +16,7 @@
 #ifndef TRAIN_BEST_H
 #define TRAIN_BEST_H
 
+#include "proto/err.h"
 #include "proto/limits.h"
 
 #include <stddef.h>
@@ -39,7 +40,8 @@ struct best_list {
 size_t best_take(struct best_list *list, size_t keep, int wants_more, uint64_t step, double value);
 
 struct train;
-/* After an evaluation with that value. What cannot be written is said (on_note). */
-void best_keep(struct train *train, double value);
+/* After an evaluation with that value, which is a number. What cannot be written is said (on_note),
+ * and tried anew the next time. */
+int best_keep(struct train *train, double value, struct ms_err *err);
 
 #endif

@@ -30,12 +30,17 @@ void watch_count(struct watch *watch, int wants_more, double min_delta, uint64_t
     }
 }
 
-/* NaN: there is none, as where an evaluation that is made again was given up. */
+/* Not so where an evaluation that is made again was given up, or another rank has its sums. */
+static int has_value(const struct train *train, enum job_score score)
+{
+    return score == JOB_SCORE_LOSS || score == JOB_SCORE_ACCURACY || train->has_scores;
+}
+
+/* NaN: there is none. */
 static double value_of(const struct train *train, enum job_score score)
 {
     const struct train_progress *progress = &train->progress;
-    const int is_told = score == JOB_SCORE_LOSS || score == JOB_SCORE_ACCURACY;
-    if (!is_told && !train->has_scores) {
+    if (!has_value(train, score)) {
         return NAN;
     }
     switch (score) {
@@ -90,23 +95,41 @@ static int is_in_turn(const struct train *train)
            progress->epoch % train->cfg.job->evaluate_every_epochs == 0;
 }
 
-void train_keep_best(struct train *train)
+int train_keep_best(struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
     const int is_saver = train->cfg.rank == 0 || train->saves;
-    if (job->has_best && is_saver && train->cfg.run_dir != NULL && train->cfg.run_dir[0] != '\0') {
-        best_keep(train, value_of(train, job->best.metric));
+    if (!job->has_best || !is_saver || train->cfg.run_dir == NULL ||
+        train->cfg.run_dir[0] == '\0') {
+        return MS_OK;
     }
+    const double value = value_of(train, job->best.metric);
+    if (!isfinite(value)) {
+        return MS_OK; /* none, which may come yet */
+    }
+    return best_keep(train, value, err);
+}
+
+static void keep_on_the_way(struct train *train)
+{
+    if (train->progress.step < train->known.steps_total) {
+        (void)train_keep_best(train, NULL);
+    }
+}
+
+void train_judge_missed(struct train *train)
+{
+    keep_on_the_way(train);
 }
 
 void train_judge(struct train *train)
 {
     const struct job *job = train->cfg.job;
-    train_keep_best(train);
     if (job->has_early_stop && is_in_turn(train)) {
         watch_count(&train->watch, job_judge_wants_more(&job->early_stop),
                     job->early_stop_min_delta, train->progress.step,
                     value_of(train, job->early_stop.metric));
         train_end_early(train);
     }
+    keep_on_the_way(train);
 }

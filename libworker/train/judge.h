@@ -5,6 +5,8 @@
 #ifndef TRAIN_JUDGE_H
 #define TRAIN_JUDGE_H
 
+#include "proto/err.h"
+
 #include <stdint.h>
 
 struct watch {     /* zero: nothing was counted */
@@ -20,12 +22,15 @@ void watch_count(struct watch *watch, int wants_more, double min_delta, uint64_t
                  double value);
 
 struct train;
-/* After an evaluation: rank 0 keeps its weights where they are the best so far. Once more is as
- * good as once: so does who takes rank 0 over from one that may have died before, and who ends the
- * training in its place. What cannot be written is said (on_note). */
-void train_keep_best(struct train *train);
-/* After an evaluation, by all ranks: the above, and it is counted. */
+/* Behind an evaluation: rank 0 keeps its weights where they are the best so far. Once more is as
+ * good as once: so does who ends the training in its place. Fails with what keeps it from that,
+ * after on_note has said it. */
+int train_keep_best(struct train *train, struct ms_err *err);
+/* After an evaluation, by all ranks: it is counted, and the above, but behind the last step: its
+ * weights are to be saved first, and there may be room for one file. */
 void train_judge(struct train *train);
+/* Likewise of one that came with the state: early_stop has counted it. */
+void train_judge_missed(struct train *train);
 /* Where the last evaluation was the last that the job's patience allows, also while it is made
  * again for somebody: its step is the training's last. By all ranks once each stands where they
  * agreed to: what it goes by is part of that. */

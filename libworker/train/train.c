@@ -306,11 +306,11 @@ void train_tell_missed(struct train *train)
         put_step(train, 0, 0);
     }
     const int has_line = train->metrics != NULL && metrics_last_step(train->metrics) == step;
-    if (progress->has_eval && train->scores == NULL) { /* else it is made again */
-        if (has_line) {
-            put_eval(train);
-        }
-        train_keep_best(train);
+    if (progress->has_eval && has_line && train->scores == NULL) { /* else rank 0 has told it */
+        put_eval(train);
+    }
+    if (progress->has_eval) {
+        train_judge_missed(train);
     }
 }
 
@@ -634,6 +634,20 @@ static int has_made_all(const struct train *train)
     return train->progress.step == train->known.steps_total && !train->evaluates;
 }
 
+/* Behind the weights of the end, which need the room first. Of a step in whose evaluation they were
+ * kept already nothing is left to do; who kept them may have died before, or had no room. */
+static void keep_best(struct train *train, struct train_result *result)
+{
+    struct ms_err why = {0, ""};
+    char lacks[MS_ERR_TEXT_MAX];
+    if (!train->progress.has_eval || train_keep_best(train, &why) == 0) {
+        return;
+    }
+    snprintf(lacks, sizeof(lacks), "%s", result->lacks);
+    snprintf(result->lacks, sizeof(result->lacks), "%.200s%s%s", lacks,
+             lacks[0] != '\0' ? "; " : "", ms_err_text(&why));
+}
+
 /* What an end keeps, once no step follows. Steps of the result: they are what they should be, and
  * what fails is that. */
 static int conclude(struct train *train, struct train_result *result, struct ms_err *err)
@@ -644,6 +658,9 @@ static int conclude(struct train *train, struct train_result *result, struct ms_
     checkpoint_finish(train);
     int rc = loader_finish(train->loader, err); /* no result of data that were damaged */
     rc = rc < 0 ? rc : finish(train, &train->progress, result, err);
+    if (rc == 0) {
+        keep_best(train, result);
+    }
     train_finish_data(train);
     flush_log(train);
     train->has_kept |= rc == 0 && has_made_all(train) && is_saver(train);
@@ -726,9 +743,6 @@ static int keep_end(struct train *train, int is_asked, struct train_result *resu
     char early[160];
     train->saves = 1;
     train->run_begun_s = ms_mono_s(); /* it may have waited for long: no time of the training */
-    if (train->progress.has_eval) {   /* rank 0 may have died before it was written */
-        train_keep_best(train);
-    }
     int rc = conclude(train, result, err);
     if (rc < 0 || !has_run_dir(train)) {
         return rc < 0 ? rc : is_asked ? fail_placeless(err) : 0;

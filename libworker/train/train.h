@@ -97,8 +97,8 @@ struct train_result {
     float loss;                 /* of the last step, mean over ranks */
     int has_eval;
     double eval_loss, accuracy;
-    char lacks[MS_ERR_TEXT_MAX]; /* what its metrics.jsonl lacks, of a job that recovers; "":
-                                    nothing */
+    char lacks[MS_ERR_TEXT_MAX]; /* what its metrics.jsonl lacks, of a job that recovers, and that
+                                    the best weights are not kept; "": nothing */
     int unsaved; /* why what is to be saved is not, with all steps made: enum ms_code; kept has it
                   * in words */
 };

@@ -9,6 +9,7 @@
 #include "tests/unit/train_case.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -103,6 +104,7 @@ END_TEST
 
 static int calls_until_sleep; /* 0: there is none */
 static int steals;            /* names for the moment that go before they are renamed */
+static int rooms = -1;        /* so many files of weights get their names still; -1: all */
 /* one that is taken away is another process's by then, and no file can be opened */
 static enum { NONE, NEXT, REPLACED } replaces;
 
@@ -152,6 +154,11 @@ static void replace(const char *from)
 int __wrap_rename(const char *from, const char *to)
 {
     come_to_call(to);
+    if (rooms >= 0 && is_of_weights(to) && rooms-- == 0) {
+        rooms = 0;
+        errno = ENOSPC;
+        return -1;
+    }
     if (replaces == NEXT && is_of_weights(from)) {
         replaces = REPLACED;
         replace(from);
@@ -300,32 +307,165 @@ START_TEST(one_is_kept_in_one_file)
 }
 END_TEST
 
+/* ---- the end ---- */
+
+/* Of a job that recovers. more: a key more. */
+static struct train *train_to_end(const char *best, const char *more, struct train_result *ret)
+{
+    const char *const sets[] = {
+        "evaluate={dataset: {kind: nonlinear, samples: 64}, metrics: [mae]}", "recovery=true", best,
+        more};
+    struct train_info info;
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    struct train_config cfg = train_case_config(&job, dir);
+    cfg.job_tag = TAG;
+    cfg.on_note = on_note;
+    notes[0] = '\0';
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, ret, err));
+    return train;
+}
+
+static void make_rank_1(struct train *train, const char *folder)
+{
+    memset(&train->kept, 0, sizeof(train->kept));
+    train->has_kept = 0;
+    train->cfg.rank = 1;
+    train->cfg.run_dir = folder;
+}
+
+static const char *make_own(void)
+{
+    static char own[400];
+    snprintf(own, sizeof(own), "%s", path("own"));
+    ck_assert_int_eq(mkdir(own, 0700), 0);
+    return own;
+}
+
+/* In a folder of rank 1's; 0: none. */
+static uint64_t best_step_in(const char *folder)
+{
+    char own[500];
+    struct best_file best;
+    snprintf(own, sizeof(own), "%s/%s", folder, TRAIN_BEST_FILE);
+    return best_file_read(own, &best) ? best.best.step : 0;
+}
+
 /* Rank 0 died between the last evaluation and its file; or while it was made again, and was given
  * up: then nobody has sums of all ranks any more. */
 START_TEST(who_ends_in_the_place_of_rank_0_keeps_them)
 {
     const int is_given_up = _i == 1;
-    const int has_value = !is_given_up;
-    const char *const sets[] = {
-        "evaluate={dataset: {kind: nonlinear, samples: 64}, metrics: [mae]}", "best={metric: mae}"};
-    struct train_info info;
     struct train_result result;
-    struct best_file best;
-    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
-    struct train_config cfg = train_case_config(&job, dir);
-    cfg.job_tag = TAG;
-    struct train *train = train_create(&cfg);
-    ck_ms_ok(train_prepare(train, &info, err));
-    ck_ms_ok(train_run(train, &result, err));
+    struct train *train = train_to_end("best={metric: mae}", "epochs=2", &result);
     ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
-    memset(&train->kept, 0, sizeof(train->kept));
-    train->cfg.rank = 1;
+    make_rank_1(train, dir);
     train->has_scores = !is_given_up;
 
     ck_ms_ok(train_stop_here(train, 1, &result, err));
 
-    ck_assert_int_eq(best_file_read(path(TRAIN_BEST_FILE), &best), has_value);
-    ck_assert(!has_value || best.best.step == 20);
+    ck_assert_uint_eq(best_step_in(dir), is_given_up ? 0 : 20);
+    train_destroy(train);
+}
+END_TEST
+
+/* Rank 0 died behind the evaluation, and the job is cancelled. */
+START_TEST(who_saves_at_a_cancel_in_the_place_of_rank_0_keeps_them)
+{
+    struct train_result result;
+    struct train *train = train_to_end("best={}", "epochs=2", &result);
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
+    make_rank_1(train, dir);
+    train->known.steps_total = 40;
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert(result.stopped);
+    ck_assert_uint_eq(best_step_in(dir), 20);
+    train_destroy(train);
+}
+END_TEST
+
+/* The first evaluation is that of the last step; or it ends the training, and the first one has its
+ * file. Where room comes they are kept. */
+START_TEST(weights_of_the_end_get_the_room_before_the_best_ones)
+{
+    static const char early[] = "early_stop={mode: max, patience: 1}";
+    const int ends_early = _i == 1;
+    struct train_result result;
+    rooms = 1 + ends_early;
+    struct train *train = train_to_end("best={}", ends_early ? early : "epochs=1", &result);
+
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_int_eq(access(path(TRAIN_WEIGHTS_FILE), F_OK), 0);
+    ck_assert_uint_eq(best_step_in(dir), ends_early ? 10 : 0);
+    ck_assert_ptr_nonnull(strstr(notes, "the best so far, are not kept: "));
+    ck_assert_ptr_nonnull(strstr(result.kept, "the best so far, are not kept: "));
+
+    rooms = -1;
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    ck_assert_uint_eq(best_step_in(dir), ends_early ? 20 : 10);
+    ck_assert_ptr_null(strstr(result.kept, "are not kept"));
+    train_destroy(train);
+}
+END_TEST
+
+/* Who saves instead has room for one; or for both, where rank 0 had it for the weights, and died.
+ */
+START_TEST(who_saves_in_the_place_of_rank_0_saves_what_has_room)
+{
+    const int n = 1 + _i;
+    struct train_result result;
+    struct train *train = train_to_end("best={}", "epochs=1", &result);
+    const char *own = make_own();
+    make_rank_1(train, own);
+
+    rooms = n;
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_ptr_nonnull(strstr(result.kept, "the weights of step 10, the last, are saved: "));
+    ck_assert_uint_eq(best_step_in(own), n == 2 ? 10 : 0);
+    ck_assert_int_eq(strstr(result.kept, "the best so far, are not kept: ") != NULL, n == 1);
+    train_destroy(train);
+}
+END_TEST
+
+/* At the last step nothing had room, and a later try finds it. */
+START_TEST(best_weights_that_had_no_room_are_kept_when_it_comes)
+{
+    struct train_result result;
+    rooms = 0;
+    struct train *train = train_to_end("best={}", "epochs=2", &result);
+    ck_assert_int_lt(result.unsaved, 0);
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    ck_assert_int_lt(result.unsaved, 0);
+
+    rooms = -1;
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_uint_eq(best_step_in(dir), 20);
+    train_destroy(train);
+}
+END_TEST
+
+/* As where a peer was lost behind an evaluation on the way. */
+START_TEST(evaluation_whose_weights_had_no_room_is_tried_anew)
+{
+    struct train_result result;
+    struct train *train = train_to_end("best={}", "epochs=2", &result);
+    train->known.steps_total = 40;
+    train->kept = (struct best_list){.is_found = 1};
+    rooms = 0;
+    ck_assert_int_eq(train_keep_best(train, NULL), MS_E_IO);
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
+
+    rooms = -1;
+    ck_ms_ok(train_keep_best(train, err));
+
+    ck_assert_uint_eq(best_step_in(dir), 20);
     train_destroy(train);
 }
 END_TEST
@@ -492,6 +632,11 @@ int main(void)
     tcase_add_test(tc, names_are_read_as_they_are_written);
     tcase_add_test(tc, one_is_kept_in_one_file);
     tcase_add_loop_test(tc, who_ends_in_the_place_of_rank_0_keeps_them, 0, 2);
+    tcase_add_test(tc, who_saves_at_a_cancel_in_the_place_of_rank_0_keeps_them);
+    tcase_add_loop_test(tc, weights_of_the_end_get_the_room_before_the_best_ones, 0, 2);
+    tcase_add_loop_test(tc, who_saves_in_the_place_of_rank_0_saves_what_has_room, 0, 2);
+    tcase_add_test(tc, best_weights_that_had_no_room_are_kept_when_it_comes);
+    tcase_add_test(tc, evaluation_whose_weights_had_no_room_is_tried_anew);
     tcase_add_test(tc, several_are_kept_with_their_steps);
     tcase_add_test(tc, who_comes_next_finds_them);
     tcase_add_test(tc, more_or_fewer_are_kept_from_then_on);
