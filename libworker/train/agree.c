@@ -88,6 +88,7 @@ static int stand_at(struct train *train, const struct place *place, struct ms_er
     train->evaluates = place->evaluates;
     train->stopped = place->stopped;
     train->watch = place->watch;
+    train->record = (struct record){.since = place->step};
     train->has_scores = 0; /* of what was trained here before */
     train->has_state = train->is_copy = 1;
     train->is_dirty = 0;

@@ -96,6 +96,12 @@ static int find_best(const struct train *train, struct best_file *ret)
            strcmp(ret->best.metric, job_judge_metric(&train->cfg.job->best)) == 0;
 }
 
+int best_is_here(const struct train *train, uint64_t step, double value)
+{
+    struct best_file there;
+    return find_best(train, &there) && there.best.step == step && there.best.value == value;
+}
+
 /* Their files say how good they are. Of a job without a tag only this process knows which are its.
  */
 static void look(const struct train *train, struct best_list *ret)
@@ -197,13 +203,11 @@ static int lead_to_best(const struct train *train, const struct best_one *mine, 
     char own[PATH_ROOM];
     char best[PATH_ROOM];
     struct best_list list;
-    struct best_file there;
     int rc = MS_E_ABORTED;
     put_path(train, TRAIN_BEST_FILE, best);
     for (int i = 0; (rc == MS_E_ABORTED || rc == MS_E_NOT_FOUND) && i < PUT_TRIES; i++) {
         look_with(train, mine, &list);
-        if (list.n == 0 || (find_best(train, &there) && there.best.step == list.ones[0].step &&
-                            there.best.value == list.ones[0].value)) {
+        if (list.n == 0 || best_is_here(train, list.ones[0].step, list.ones[0].value)) {
             return MS_OK;
         }
         struct put what = {.path = best, .one = list.ones[0], .places = 1, .mine = mine};

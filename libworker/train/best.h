@@ -43,5 +43,7 @@ struct train;
 /* After an evaluation with that value, which is a number. What cannot be written is said (on_note),
  * and tried anew the next time. */
 int best_keep(struct train *train, double value, struct ms_err *err);
+/* Those of that step and value lie there as the best ones. */
+int best_is_here(const struct train *train, uint64_t step, double value);
 
 #endif

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static int is_better(int wants_more, double min_delta, double value, double best)
 {
@@ -95,6 +96,73 @@ static int is_in_turn(const struct train *train)
            progress->epoch % train->cfg.job->evaluate_every_epochs == 0;
 }
 
+/* ---- the best of all ---- */
+
+static void put_on_record(struct train *train)
+{
+    const struct job *job = train->cfg.job;
+    struct record *record = &train->record;
+    if (job->has_best && has_value(train, job->best.metric)) {
+        watch_count(&record->watch, job_judge_wants_more(&job->best), 0, train->progress.step,
+                    value_of(train, job->best.metric));
+    } else {
+        record->since = UINT64_MAX; /* one is missing */
+    }
+}
+
+/* Else jobs before this one may have evaluated as well, even on other data. */
+static int began_here(const struct train *train)
+{
+    return train->first_tag[0] == '\0' ? train->job_tag[0] != '\0' || train->record.since == 0
+                                       : strcmp(train->first_tag, train->job_tag) == 0;
+}
+
+static int counts_for_best(const struct job *job)
+{
+    return job->has_early_stop && job->early_stop.metric == job->best.metric &&
+           job_judge_wants_more(&job->early_stop) == job_judge_wants_more(&job->best) &&
+           job->early_stop_min_delta <= 0;
+}
+
+/* Of all evaluations of the training, but one that is out of turn; NULL: nothing here has counted
+ * them all. What early_stop counts goes with the state to who comes later. */
+static const struct watch *find_record(const struct train *train)
+{
+    const uint64_t first =
+        (uint64_t)train->cfg.job->evaluate_every_epochs * (uint64_t)train->progress.steps_per_epoch;
+    if (!began_here(train)) {
+        return NULL;
+    }
+    return train->record.since <= first      ? &train->record.watch
+           : counts_for_best(train->cfg.job) ? &train->watch
+                                             : NULL;
+}
+
+/* In the folder of rank 0, which may be its own, too, it judges as that does; elsewhere nothing
+ * says how good the others are that are kept. */
+static int keep_in_place_of_0(struct train *train, double value, struct ms_err *err)
+{
+    const struct watch *record = find_record(train);
+    const int wants_more = job_judge_wants_more(&train->cfg.job->best);
+    char text[MS_ERR_TEXT_MAX];
+    if (best_is_here(train, train->progress.step, value)) {
+        return MS_OK; /* rank 0 has got that far */
+    }
+    if (record == NULL) {
+        snprintf(text, sizeof(text),
+                 "the weights of step %" PRIu64 " are not kept as the best so far: rank %d has not "
+                 "seen all evaluations of the training, and cannot tell; the best ones are those "
+                 "that rank 0 kept",
+                 train->progress.step, train->cfg.rank);
+        train_note(train, text);
+        return ms_fail(err, MS_E_NOT_FOUND, "%s", text);
+    }
+    const int is_best = record->step == 0 || record->step == train->progress.step ||
+                        is_better(wants_more, 0, value, record->best);
+    const int is_place_of_0 = best_is_here(train, record->step, record->best);
+    return is_best || is_place_of_0 ? best_keep(train, value, err) : MS_OK;
+}
+
 int train_keep_best(struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
@@ -107,7 +175,8 @@ int train_keep_best(struct train *train, struct ms_err *err)
     if (!isfinite(value)) {
         return MS_OK; /* none, which may come yet */
     }
-    return best_keep(train, value, err);
+    return train->cfg.rank == 0 ? best_keep(train, value, err)
+                                : keep_in_place_of_0(train, value, err);
 }
 
 static void keep_on_the_way(struct train *train)
@@ -119,12 +188,14 @@ static void keep_on_the_way(struct train *train)
 
 void train_judge_missed(struct train *train)
 {
+    put_on_record(train);
     keep_on_the_way(train);
 }
 
 void train_judge(struct train *train)
 {
     const struct job *job = train->cfg.job;
+    put_on_record(train);
     if (job->has_early_stop && is_in_turn(train)) {
         watch_count(&train->watch, job_judge_wants_more(&job->early_stop),
                     job->early_stop_min_delta, train->progress.step,

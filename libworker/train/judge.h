@@ -21,9 +21,15 @@ struct watch {     /* zero: nothing was counted */
 void watch_count(struct watch *watch, int wants_more, double min_delta, uint64_t step,
                  double value);
 
+struct record {         /* of best: what a process saw itself, however others judge */
+    uint64_t since;     /* it counted all evaluations since it stood at that step */
+    struct watch watch; /* them */
+};
+
 struct train;
 /* Behind an evaluation: rank 0 keeps its weights where they are the best so far. Once more is as
- * good as once: so does who ends the training in its place. Fails with what keeps it from that,
+ * good as once: so does who ends the training in its place, where these are the best of all for
+ * certain, for who looks for them may find that rank's first. Fails with what keeps it from that,
  * after on_note has said it. */
 int train_keep_best(struct train *train, struct ms_err *err);
 /* After an evaluation, by all ranks: it is counted, and the above, but behind the last step: its

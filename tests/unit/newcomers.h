@@ -74,6 +74,7 @@ struct end { /* of a rank */
     uint64_t steps;
     char weights[MS_SHA256_HEX];
     char text[MS_ERR_TEXT_MAX];
+    struct record record;
 };
 
 struct saved { /* a checkpoint */
@@ -649,6 +650,7 @@ static int live_on(int rank, int fd)
         if (rc == 0) {
             end->steps = result.steps;
             memcpy(end->weights, result.weights_sha256, sizeof(end->weights));
+            end->record = self.train->record;
         }
         atomic_fetch_add(&all->n_own, rc < 0 && !is_of_peers(rc));
         tell_parent(fd, generation, !is_of_peers(rc));

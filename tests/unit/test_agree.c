@@ -207,6 +207,18 @@ static void read_best(struct saved_best *ret)
     *ret = file.best;
 }
 
+/* Whoever counted all evaluations knows what rank 0 kept. */
+static void ck_records(int world, const struct saved_best *kept)
+{
+    for (int i = 0; i < world; i++) {
+        const struct record *record = &all->ends[i].record;
+        if (record->since <= STEPS / 2) {
+            ck_assert_uint_eq(record->watch.step, kept->step);
+            ck_assert(record->watch.best == kept->value);
+        }
+    }
+}
+
 /* The case in hand: all ranks end well, with the weights and the lines of undisturbed ones. */
 static unsigned long long train_through(int world)
 {
@@ -231,6 +243,7 @@ static unsigned long long train_through(int world)
         read_best(&kept);
         ck_assert_uint_eq(kept.step, course->best.step);
         ck_assert(kept.value == course->best.value);
+        ck_records(world, &kept);
     }
     for (int i = 0; i < all->n_kills; i++) {
         ck_assert_msg(atomic_load(&all->is_done[i]), "trouble %d did not come", i);

@@ -370,6 +370,91 @@ START_TEST(who_ends_in_the_place_of_rank_0_keeps_them)
 }
 END_TEST
 
+/* Rank 0's disk is full, and it has kept the weights of step 10. */
+START_TEST(who_ends_in_the_place_of_rank_0_keeps_no_worse_ones)
+{
+    struct train_result result;
+    struct train *train = train_to_end("best={mode: max}", "epochs=2", &result);
+    const char *own = make_own();
+    ck_assert_uint_eq(best_step_in(dir), 10);
+    make_rank_1(train, own);
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_uint_eq(best_step_in(own), 0);
+    ck_assert_str_eq(notes, "");
+    ck_assert_ptr_null(strstr(result.kept, "best"));
+    train_destroy(train);
+}
+END_TEST
+
+/* Of several the last may be the second best: where rank 0 has kept the others it is kept. */
+START_TEST(who_ends_in_the_folder_of_rank_0_keeps_what_is_among_the_best)
+{
+    struct train_result result;
+    const int is_elsewhere = _i == 1;
+    struct train *train = train_to_end("best={mode: max, keep: 2}", "epochs=2", &result);
+    char name[BEST_NAME_MAX];
+    ck_assert_int_eq(unlink(path(best_file_name(20, name))), 0);
+    make_rank_1(train, is_elsewhere ? make_own() : dir);
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_int_eq(is_there(20), !is_elsewhere);
+    ck_assert_uint_eq(best_step_in(train->cfg.run_dir), is_elsewhere ? 0 : 10);
+    train_destroy(train);
+}
+END_TEST
+
+/* It came behind the first evaluation; or the training began in a job before this one. What
+ * early_stop counts came with the state, where that judges alike. */
+START_TEST(who_cannot_know_that_they_are_the_best_keeps_none)
+{
+    static const struct {
+        const char *early_stop;
+        int came_later, was_resumed, keeps;
+    } cases[] = {{"early_stop=null", 1, 0, 0},
+                 {"early_stop=null", 0, 1, 0},
+                 {"early_stop={patience: 5}", 1, 0, 1},
+                 {"early_stop={patience: 5}", 1, 1, 0},
+                 {"early_stop={patience: 5, min_delta: 0.1}", 1, 0, 0},
+                 {"early_stop={patience: 5, metric: mae}", 1, 0, 0}};
+    static const char said[] = "are not kept as the best so far: rank 1 has not seen all "
+                               "evaluations of the training";
+    struct train_result result;
+    struct train *train = train_to_end("best={}", cases[_i].early_stop, &result);
+    const char *own = make_own();
+    make_rank_1(train, own);
+    train->record.since = cases[_i].came_later ? 15 : 0;
+    snprintf(train->first_tag, sizeof(train->first_tag), "%s",
+             cases[_i].was_resumed ? "ffffffffffffffffffffffffffffffff" : "");
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_uint_eq(best_step_in(own), cases[_i].keeps ? 20 : 0);
+    ck_assert_int_eq(strstr(notes, said) == NULL, cases[_i].keeps);
+    ck_assert_int_eq(strstr(result.kept, said) == NULL, cases[_i].keeps);
+    train_destroy(train);
+}
+END_TEST
+
+/* Rank 0 knew it, and has kept them in the folder of both. */
+START_TEST(who_cannot_know_it_says_nothing_of_what_is_kept)
+{
+    struct train_result result;
+    struct train *train = train_to_end("best={}", "epochs=2", &result);
+    make_rank_1(train, dir);
+    train->record.since = 15;
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_uint_eq(best_step_in(dir), 20);
+    ck_assert_str_eq(notes, "");
+    ck_assert_ptr_null(strstr(result.kept, "are not kept"));
+    train_destroy(train);
+}
+END_TEST
+
 /* Rank 0 died behind the evaluation, and the job is cancelled. */
 START_TEST(who_saves_at_a_cancel_in_the_place_of_rank_0_keeps_them)
 {
@@ -632,6 +717,10 @@ int main(void)
     tcase_add_test(tc, names_are_read_as_they_are_written);
     tcase_add_test(tc, one_is_kept_in_one_file);
     tcase_add_loop_test(tc, who_ends_in_the_place_of_rank_0_keeps_them, 0, 2);
+    tcase_add_test(tc, who_ends_in_the_place_of_rank_0_keeps_no_worse_ones);
+    tcase_add_loop_test(tc, who_ends_in_the_folder_of_rank_0_keeps_what_is_among_the_best, 0, 2);
+    tcase_add_loop_test(tc, who_cannot_know_that_they_are_the_best_keeps_none, 0, 6);
+    tcase_add_test(tc, who_cannot_know_it_says_nothing_of_what_is_kept);
     tcase_add_test(tc, who_saves_at_a_cancel_in_the_place_of_rank_0_keeps_them);
     tcase_add_loop_test(tc, weights_of_the_end_get_the_room_before_the_best_ones, 0, 2);
     tcase_add_loop_test(tc, who_saves_in_the_place_of_rank_0_saves_what_has_room, 0, 2);
