@@ -72,18 +72,6 @@ static const char *spec_refusal(struct sched *s, const struct node_info *info,
         info->node_id, DIGEST_SHOWN, digest, s->spec_node, DIGEST_SHOWN, s->spec_digest);
 }
 
-/* Does the text hold the words? In canonical JSON: no string of it can, its quotes are escaped. */
-static bool spec_says(const Ms__Register *msg, const char *words)
-{
-    const size_t n = strlen(words);
-    for (size_t at = 0; at + n <= msg->job_json.len; at++) {
-        if (memcmp(msg->job_json.data + at, words, n) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_of_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -121,7 +109,8 @@ static const char *recovery_refusal(struct sched *s, const struct node_info *inf
                          "set it to 0 on all processes",
                          info->node_id, info->host_name, info->pid);
     }
-    if (!spec_says(msg, ours ? "\"recovery\":false" : "\"recovery\":true")) {
+    if (!spec_says(msg->job_json.data, msg->job_json.len,
+                   ours ? "\"recovery\":false" : "\"recovery\":true")) {
         return NULL;
     }
     return emit_text(s,
@@ -207,7 +196,8 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
  * right one. */
 const char *dynamic_lets_be(struct sched *s, const Ms__Register *msg)
 {
-    if (msg->job == 0 || job_find(s, msg->job) != NULL || !spec_says(msg, "\"recovery\":true")) {
+    if (msg->job == 0 || job_find(s, msg->job) != NULL ||
+        !spec_says(msg->job_json.data, msg->job_json.len, "\"recovery\":true")) {
         return NULL;
     }
     const char *text = emit_text(

@@ -257,12 +257,17 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     const Ms__Register *msg = (const Ms__Register *)event->msg;
     struct node_info info;
     int code = 0;
-    if (stamp_refused(s, conn, event->id, &msg->stamp)) {
+    const bool is_foreign = stamp_is_foreign(s, &msg->stamp);
+    if (!is_foreign && stamp_refused(s, conn, event->id, &msg->stamp)) {
         return;
     }
     const char *text = s->mode->lets_be(s, msg);
-    if (text != NULL) {
-        emit_error(s, conn->id, event->id, MS_E_NOT_FOUND, "%s", text);
+    if (text != NULL) { /* whoever has it begun another database meanwhile hears what to do */
+        emit_error(s, conn->id, event->id, is_foreign ? MS_E_FOREIGN : MS_E_NOT_FOUND, "%s", text);
+        return;
+    }
+    if (is_foreign) {
+        (void)stamp_refused(s, conn, event->id, &msg->stamp);
         return;
     }
     text = message_refusal(s, conn, msg, &code);

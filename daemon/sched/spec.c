@@ -36,6 +36,11 @@ int spec_take(const struct sched *s, struct job *job, const struct sched_job_row
     return 0;
 }
 
+bool spec_says(const void *spec, size_t bytes, const char *words)
+{
+    return bytes > 0 && memmem(spec, bytes, words, strlen(words)) != NULL;
+}
+
 bool spec_is(const struct job *job, const uint8_t *bytes, size_t size)
 {
     uint8_t digest[MS_SHA256_BYTES];

@@ -111,11 +111,9 @@ static void stop_for_loss(struct sched *s, const char *who, uint64_t ticks)
     emit_exit(s, EXIT_CONFIG, text);
 }
 
-bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
-                   const ProtobufCBinaryData *stamp)
+bool stamp_is_foreign(const struct sched *s, const ProtobufCBinaryData *stamp)
 {
     uint8_t want[SEAL];
-    uint64_t ticks = 0;
     if (stamp->len == 0 || !s->cfg.has_database) {
         return false;
     }
@@ -125,11 +123,18 @@ bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
         for (size_t i = 0; i < SEAL; i++) {
             differ |= (uint8_t)(want[i] ^ stamp->data[NUMBER + i]);
         }
-        for (size_t i = 0; i < NUMBER; i++) {
-            ticks = ticks << 8 | stamp->data[i];
-        }
     }
-    if (differ) {
+    return differ != 0;
+}
+
+bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                   const ProtobufCBinaryData *stamp)
+{
+    uint64_t ticks = 0;
+    if (stamp->len == 0 || !s->cfg.has_database) {
+        return false;
+    }
+    if (stamp_is_foreign(s, stamp)) {
         emit_log(s, MS_LOG_WARNING, "conn.foreign_stamp peer=%s text=\"refused\"",
                  emit_quote(s, conn->peer.who.id));
         emit_error(s, conn->id, frame_id, MS_E_FOREIGN,
@@ -137,6 +142,9 @@ bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
                    "database: another database is in its place (a new one, one that is not "
                    "mounted), or somebody made it up");
         return true;
+    }
+    for (size_t i = 0; i < NUMBER; i++) {
+        ticks = ticks << 8 | stamp->data[i];
     }
     if (ticks <= s->ticks) {
         return false;

@@ -25,6 +25,8 @@ struct job;
 void stamp_count(struct sched *s);
 /* For the answer that is being made; tick memory. Empty without a database. */
 ProtobufCBinaryData stamp_now(struct sched *s);
+/* It is not one of this database's: never the empty one. */
+bool stamp_is_foreign(const struct sched *s, const ProtobufCBinaryData *stamp);
 /* True if the stamp cannot be let pass and the request was answered here. */
 bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
                    const ProtobufCBinaryData *stamp);

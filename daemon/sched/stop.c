@@ -146,23 +146,30 @@ static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
 
 /* Which of the checkpoints from before are whole is known where they lie, and to `msctl run`, which
  * looks there: this says where, and what goes on from the newest of those. */
-static const char *before_words(struct sched *s, const struct run *run)
+static const char *before_words(struct sched *s, const struct job *job)
 {
     enum { PLACE_SHOWN = 120 };
-    const struct member *first = &run->members[0];
+    const struct member *first = &job->run->members[0];
+    if (!spec_says(job->spec, job->spec_bytes, "\"checkpoint\":{")) {
+        return ", and the job has no key checkpoint";
+    }
     const char *slash = strrchr(first->log_path, '/');
     const int n = slash != NULL ? (int)(slash - first->log_path) : 0;
     if (s->mode->names_run_dir || n == 0 || n > PLACE_SHOWN) { /* a part of it leads nowhere */
         return "";
     }
+    const char *way = s->mode->no_submit != NULL
+                          ? "key resume"
+                          : emit_text(s, "msctl submit --resume %llu", (unsigned long long)job->id);
     return emit_text(s,
-                     "; what key checkpoint had saved before is on host %.40s in %.*s: key resume "
-                     "goes on from the newest that is whole",
-                     first->host_name, n, first->log_path);
+                     "; what key checkpoint had saved before is on host %.40s in %.*s: %s goes on "
+                     "from the newest that is whole",
+                     first->host_name, n, first->log_path, way);
 }
 
-static const char *kept_words(struct sched *s, const struct run *run)
+static const char *kept_words(struct sched *s, const struct job *job)
 {
+    const struct run *run = job->run;
     const struct member *first = &run->members[0];
     if (first->state == RANK_DONE && !run->unsaved && run->kept[0] == '\0') {
         return emit_text(s, "rank 0 (node %s) had made the last step, and saved it",
@@ -176,14 +183,14 @@ static const char *kept_words(struct sched *s, const struct run *run)
             s, run->unsaved ? "the weights are not saved: " : "nothing is saved: ", run->unkept);
     }
     return run->n_in[RANK_LOST] > 0
-               ? emit_text(s, "nothing is saved: no rank that is left did%s", before_words(s, run))
+               ? emit_text(s, "nothing is saved: no rank that is left did%s", before_words(s, job))
                : "";
 }
 
 static void stop_end(struct sched *s, struct job *job)
 {
     const struct run *run = job->run;
-    const char *kept = kept_words(s, run);
+    const char *kept = kept_words(s, job);
     job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
             text_behind(s,
                         emit_text(s, "%s%s", text_fit(s, run->cancel_text, CANCEL_SHOWN),

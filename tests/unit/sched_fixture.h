@@ -406,11 +406,13 @@ static inline struct sched_event_row fix_event(uint64_t seq, const char *kind, u
 /* ---- clients ------------------------------------------------------------------------------------
  */
 
+static const char *fix_spec = "{}"; /* what is submitted from now on */
+
 static inline Ms__Submit fix_job(uint32_t workers)
 {
     Ms__Submit msg = MS__SUBMIT__INIT;
-    msg.job_json.data = (uint8_t *)"{}";
-    msg.job_json.len = 2;
+    msg.job_json.data = (uint8_t *)fix_spec;
+    msg.job_json.len = strlen(fix_spec);
     msg.name = (char *)"mnist";
     msg.run_dir = (char *)(fix.names_run_dir ? "/tmp/run" : "");
     msg.workers = workers;

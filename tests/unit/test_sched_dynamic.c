@@ -164,6 +164,32 @@ START_TEST(workers_of_an_earlier_scheduler_are_let_be_where_their_job_recovers)
 }
 END_TEST
 
+/* As workers say it that have outlived a scheduler with another MS_RECOVERY_PATH. */
+START_TEST(workers_of_another_database_are_let_be_likewise)
+{
+    static uint8_t theirs[MS_STAMP_LEN] = {1};
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    cfg.recovery = 1;
+    cfg.has_database = true;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = worker("0", 1, 2);
+    claim_of(&msg, "{\"network\":\"mnist\",\"recovery\":true}");
+    msg.stamp.data = theirs;
+    msg.stamp.len = sizeof(theirs);
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_FOREIGN, "with MS_ENABLE_RECOVERY=1 and the MS_RECOVERY_PATH that it");
+    ck_assert(fix_logged("topology.let_be"));
+    ck_assert(!fix_logged("conn.foreign_stamp"));
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    ck_assert(!fix_logged("topology.let_be")); /* once a minute */
+    ck_assert(!fix_logged("conn.foreign_stamp"));
+}
+END_TEST
+
 START_TEST(a_worker_whose_job_does_not_recover_is_told_to_end_it)
 {
     start_recovering(0);
@@ -641,6 +667,7 @@ static Suite *suite(void)
     tcase_add_loop_test(t, job_has_the_name_that_its_workers_brought, 0, 5);
     tcase_add_loop_test(t, workers_of_an_earlier_scheduler_are_let_be_where_their_job_recovers, 0,
                         2);
+    tcase_add_test(t, workers_of_another_database_are_let_be_likewise);
     tcase_add_test(t, a_worker_whose_job_does_not_recover_is_told_to_end_it);
     tcase_add_test(t, worker_that_cannot_recover_is_refused_where_the_job_is_to);
     tcase_add_test(t, words_within_a_string_are_no_word_on_recovery);
