@@ -286,24 +286,29 @@ static struct checkpoint_manifest describe(const struct checkpoint_save *save,
     return m;
 }
 
+/* 1: these bits; 0: others, or it is damaged. MS_E_NOMEM, which says nothing of it: it has to stay.
+ */
 static int holds(const struct checkpoint_save *save, void *const *buffers, const char *path,
-                 const struct checkpoint_manifest *m)
+                 const struct checkpoint_manifest *m, struct ms_err *err)
 {
     char data[CHECKPOINT_PATH_MAX];
     struct safetensors *file = NULL;
-    if (!checkpoint_claim_owns(&save->claim, m) ||
-        checkpoint_verify(path, CHECKPOINT_OWN, m, NULL) < 0 ||
-        safetensors_open_own(checkpoint_data_path(path, m, data), &file, NULL) < 0) {
+    if (!checkpoint_claim_owns(&save->claim, m)) {
         return 0;
+    }
+    int rc = checkpoint_verify(path, CHECKPOINT_OWN, m, err);
+    rc = rc < 0 ? rc : safetensors_open_own(checkpoint_data_path(path, m, data), &file, err);
+    if (rc < 0) {
+        return rc == MS_E_NOMEM ? rc : 0;
     }
     const int is = checkpoint_state_is(&save->state, save->layout, buffers, file);
     safetensors_close(file);
-    return is;
+    return is < 0 ? ms_fail(err, is, "no memory to compare with %.200s", data) : is;
 }
 
 /* Of a job that this one was resumed from, or that was resumed beside it: it came to the same bits.
  * From then on it is this job's, in one blow: there is no moment without one. 1: there is none that
- * has these bits. */
+ * has these bits. MS_E_NOMEM: whether there is one cannot be said. */
 static int take_over(struct checkpoint_save *save, void *const *buffers,
                      const struct checkpoint_facts *facts, struct ms_err *err)
 {
@@ -314,16 +319,20 @@ static int take_over(struct checkpoint_save *save, void *const *buffers,
     struct checkpoint_manifest m = describe(save, facts);
     checkpoint_keep_stem(save, facts->step, stem);
     snprintf(path, sizeof(path), "%s.json", stem);
-    if (checkpoint_read(path, CHECKPOINT_OWN, &there, NULL) < 0) {
-        return 1;
+    struct ms_err why = {0, ""};
+    int rc = checkpoint_read(path, CHECKPOINT_OWN, &there, &why);
+    if (rc < 0) {
+        return rc == MS_E_NOMEM ? ms_fail(err, rc, "%s", why.text) : 1;
     }
     m.data_size = there.data_size;
     memcpy(m.data_sum, there.data_sum, sizeof(m.data_sum));
     checkpoint_data_path(path, &there, data.path);
     data.fd = open(data.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    int rc = data.fd >= 0 && holds(save, buffers, path, &there)
-                 ? write_manifest(&m, path, &data, IN_PLACE, err)
-                 : 1;
+    rc = data.fd >= 0 ? holds(save, buffers, path, &there, &why)
+                      : ms_fail_errno(&why, MS_E_IO, "cannot read %s", data.path);
+    rc = rc > 0             ? write_manifest(&m, path, &data, IN_PLACE, err)
+         : rc == MS_E_NOMEM ? ms_fail(err, rc, "%s", why.text)
+                            : 1;
     let_go(&data);
     checkpoint_manifest_fini(&there);
     return rc;
@@ -404,8 +413,10 @@ int checkpoint_save_write(struct checkpoint_save *save, void *const *buffers,
     save->gave_way = 0;
     (void)make_folder(save->cfg->folder); /* somebody may have taken it away: the write says so */
     int rc = check_name(save, stem, err);
-    if (rc == 0 &&
-        !checkpoint_keep_has(save, facts->step, LOOK_AT_DIGEST)) { /* else it has these bits */
+    if (rc == 0 && checkpoint_keep_has(save, facts->step, LOOK_AT_DIGEST)) {
+        /* it has these bits; who wrote it may have come no further, and for it older ones go */
+        rc = ms_folder_sync(stem, err);
+    } else if (rc == 0) {
         rc = write_step(save, buffers, facts, err);
         while (has_no_room(rc) && checkpoint_keep_give_way(save, facts->step)) {
             rc = write_step(save, buffers, facts, err);

@@ -161,7 +161,7 @@ static int is_part(const struct checkpoint_state *state, size_t i, struct plan_l
     rc = rc < 0 ? rc : safetensors_read(file, entry, there, part->count, NULL);
     rc = rc < 0 ? rc
                 : plan_layout_get(layout, part->tensor, buffers[part->buffer], MS_F32, here, NULL);
-    return rc == 0 && memcmp(here, there, part->count * sizeof(*here)) == 0;
+    return rc == MS_E_NOMEM ? rc : rc == 0 && memcmp(here, there, part->count * sizeof(*here)) == 0;
 }
 
 int checkpoint_state_is(const struct checkpoint_state *state, struct plan_layout *layout,
@@ -169,8 +169,8 @@ int checkpoint_state_is(const struct checkpoint_state *state, struct plan_layout
 {
     float *here = malloc((state->largest + 1) * sizeof(*here));
     float *there = malloc((state->largest + 1) * sizeof(*there));
-    int is = here != NULL && there != NULL && safetensors_count(file) == state->n;
-    for (size_t i = 0; is && i < state->n; i++) {
+    int is = here == NULL || there == NULL ? MS_E_NOMEM : safetensors_count(file) == state->n;
+    for (size_t i = 0; is > 0 && i < state->n; i++) {
         is = is_part(state, i, layout, buffers, file, here, there);
     }
     free(here);

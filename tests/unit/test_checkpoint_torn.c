@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -651,6 +652,77 @@ START_TEST(who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote)
 }
 END_TEST
 
+/* A job that was resumed from it, and comes to its step. */
+static void descend(void)
+{
+    snprintf(save.manifest.first_tag, sizeof(save.manifest.first_tag), "%s", CHECKPOINT_CASE_TAG);
+    snprintf(save.manifest.tag, sizeof(save.manifest.tag), "%032d", 7);
+}
+
+/* Files open until so many descriptors are left. */
+static int open_until(int left, int fds[256])
+{
+    const struct rlimit limit = {200, 4096};
+    int n = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n < 256 && (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+        n++;
+    }
+    while (left-- > 0) {
+        close(fds[--n]);
+    }
+    return n;
+}
+
+/* Whether it has these bits nobody can say then: it stays. */
+START_TEST(a_lack_of_descriptors_takes_no_checkpoint_away)
+{
+    int fds[256];
+    ck_ms_ok(write_step(20, err));
+    descend();
+    const int n = open_until(_i, fds);
+    struct ms_err why = {0, ""};
+
+    const int rc = write_step(20, &why);
+
+    for (int i = 0; i < n; i++) {
+        close(fds[i]);
+    }
+    ck_assert_msg(rc == 0 || why.text[0] != '\0', "%d without a word", rc);
+    ck_assert_msg(is_complete(20), "%d free: %d %s", _i, rc, why.text);
+}
+END_TEST
+
+static int n_syncs_of_folder(void)
+{
+    struct stat st;
+    int n = 0;
+    ck_assert_int_eq(stat(cfg.folder, &st), 0);
+    for (int i = 0; i < world.n_folders; i++) {
+        n += world.folders[i] == st.st_ino;
+    }
+    return n;
+}
+
+/* A power cut could take the name of the one for which an older one goes. */
+START_TEST(what_is_there_counts_when_its_folder_is_synced)
+{
+    ck_ms_ok(write_step(10, err));
+    arm(NOTHING, 0, 0);
+    ck_ms_ok(write_step(20, err));
+    arm(BROKEN, 1000000000, world.names_seen - 1); /* the last one: that of the folder */
+    ck_assert_int_lt(write_step(30, NULL), 0);
+    ck_assert(is_complete(30));
+    arm(NOTHING, 0, 0);
+
+    ck_ms_ok(write_step(30, err));
+
+    ck_assert_int_ge(n_syncs_of_folder(), 1);
+    arm(BROKEN, 1000000000, 0);
+    ck_ms_fails(write_step(30, err), MS_E_IO, "cannot sync the folder");
+}
+END_TEST
+
 /* As where a file system has numbers for a moment only. */
 static void copy_data(void)
 {
@@ -943,6 +1015,8 @@ int main(void)
     tcase_add_test(tc, who_hangs_before_its_manifest_keeps_its_data);
     tcase_add_loop_test(tc, who_hung_and_finds_its_data_gone_names_no_manifest, 0, 2);
     tcase_add_loop_test(tc, who_hung_leaves_what_its_successor_wrote_of_the_same_step, 0, 2);
+    tcase_add_loop_test(tc, a_lack_of_descriptors_takes_no_checkpoint_away, 0, 10);
+    tcase_add_test(tc, what_is_there_counts_when_its_folder_is_synced);
     tcase_add_test(tc, a_damaged_one_has_no_room_on_a_small_disk);
     tcase_add_loop_test(tc, who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote, 0, 2);
     tcase_add_loop_test(tc, who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote, 0, 4);
