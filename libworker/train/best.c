@@ -217,6 +217,17 @@ static int lead_to_best(const struct train *train, const struct best_one *mine, 
     return rc;
 }
 
+/* By the name that people know. */
+static void name_file(const char *step, const char *path, struct ms_err *err)
+{
+    char text[MS_ERR_TEXT_MAX];
+    const size_t n = strlen(step);
+    snprintf(text, sizeof(text), "%s", ms_err_text(err));
+    if (strncmp(text, step, n) == 0) {
+        ms_fail(err, ms_err_code(err), "%s%s", strrchr(path, '/') + 1, text + n);
+    }
+}
+
 static int save(const struct train *train, const struct model_copy *copy, const char *path,
                 double value_kept, struct ms_err *err)
 {
@@ -240,6 +251,9 @@ static int save_as(struct train *train, const struct model_copy *copy, const str
             const struct put what = {name, path, *mine, places, mine};
             put_path(train, name, step);
             rc = save(train, copy, step, mine->value, err);
+            if (rc < 0) {
+                name_file(step, path, err);
+            }
             rc = rc < 0 ? rc : put(train, &what, &train->kept, err);
         }
     }
@@ -411,7 +425,7 @@ static int save_one(struct train *train, const struct best_list *before,
     snprintf(text, sizeof(text), "the weights of step %" PRIu64 ", %s so far, are not kept: %.250s",
              mine->step, is_best ? "the best" : "among the best", ms_err_text(&why));
     train_note(train, text);
-    return ms_fail(err, rc, "%s", text);
+    return ms_fail(err, rc, "%s", ms_err_text(&why));
 }
 
 int best_keep(struct train *train, double value, struct ms_err *err)

@@ -155,7 +155,8 @@ static int keep_in_place_of_0(struct train *train, double value, struct ms_err *
                  "that rank 0 kept",
                  train->progress.step, train->cfg.rank);
         train_note(train, text);
-        return ms_fail(err, MS_E_NOT_FOUND, "%s", text);
+        return ms_fail(err, MS_E_NOT_FOUND, "rank %d has not seen all evaluations",
+                       train->cfg.rank);
     }
     const int is_best = record->step == 0 || record->step == train->progress.step ||
                         is_better(wants_more, 0, value, record->best);

@@ -644,8 +644,8 @@ static void keep_best(struct train *train, struct train_result *result)
         return;
     }
     snprintf(lacks, sizeof(lacks), "%s", result->lacks);
-    snprintf(result->lacks, sizeof(result->lacks), "%.200s%s%s", lacks,
-             lacks[0] != '\0' ? "; " : "", ms_err_text(&why));
+    snprintf(result->lacks, sizeof(result->lacks), "%.200s%sas the best ones they are not kept: %s",
+             lacks, lacks[0] != '\0' ? "; " : "", ms_err_text(&why));
 }
 
 /* What an end keeps, once no step follows. Steps of the result: they are what they should be, and

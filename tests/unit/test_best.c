@@ -433,7 +433,8 @@ START_TEST(who_cannot_know_that_they_are_the_best_keeps_none)
 
     ck_assert_uint_eq(best_step_in(own), cases[_i].keeps ? 20 : 0);
     ck_assert_int_eq(strstr(notes, said) == NULL, cases[_i].keeps);
-    ck_assert_int_eq(strstr(result.kept, said) == NULL, cases[_i].keeps);
+    ck_assert_int_eq(strstr(result.kept, "rank 1 has not seen all evaluations") == NULL,
+                     cases[_i].keeps);
     train_destroy(train);
 }
 END_TEST
@@ -486,7 +487,7 @@ START_TEST(weights_of_the_end_get_the_room_before_the_best_ones)
     ck_assert_int_eq(access(path(TRAIN_WEIGHTS_FILE), F_OK), 0);
     ck_assert_uint_eq(best_step_in(dir), ends_early ? 10 : 0);
     ck_assert_ptr_nonnull(strstr(notes, "the best so far, are not kept: "));
-    ck_assert_ptr_nonnull(strstr(result.kept, "the best so far, are not kept: "));
+    ck_assert_ptr_nonnull(strstr(result.kept, "; as the best ones they are not kept: "));
 
     rooms = -1;
     ck_ms_ok(train_stop_here(train, 1, &result, err));
@@ -512,7 +513,7 @@ START_TEST(who_saves_in_the_place_of_rank_0_saves_what_has_room)
     ck_assert_int_eq(result.unsaved, 0);
     ck_assert_ptr_nonnull(strstr(result.kept, "the weights of step 10, the last, are saved: "));
     ck_assert_uint_eq(best_step_in(own), n == 2 ? 10 : 0);
-    ck_assert_int_eq(strstr(result.kept, "the best so far, are not kept: ") != NULL, n == 1);
+    ck_assert_int_eq(strstr(result.kept, "; as the best ones they are not kept: ") != NULL, n == 1);
     train_destroy(train);
 }
 END_TEST
@@ -551,6 +552,28 @@ START_TEST(evaluation_whose_weights_had_no_room_is_tried_anew)
     ck_ms_ok(train_keep_best(train, err));
 
     ck_assert_uint_eq(best_step_in(dir), 20);
+    train_destroy(train);
+}
+END_TEST
+
+/* ... and not by the name that it has for the moment. */
+START_TEST(what_has_no_room_is_said_by_the_name_that_it_would_have)
+{
+    struct train_result result;
+    struct ms_err why = {0, ""};
+    struct train *train = train_to_end("best={}", "epochs=2", &result);
+    const struct rlimit small = {100, RLIM_INFINITY};
+    const struct rlimit any = {RLIM_INFINITY, RLIM_INFINITY};
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
+    train->kept = (struct best_list){.is_found = 1};
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+
+    ck_assert_int_lt(train_keep_best(train, &why), 0);
+
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &any), 0);
+    ck_assert_str_eq(why.text, "best.safetensors cannot be written: File too large");
+    ck_assert_ptr_nonnull(strstr(notes, "the best so far, are not kept: best.safetensors cannot"));
     train_destroy(train);
 }
 END_TEST
@@ -726,6 +749,7 @@ int main(void)
     tcase_add_loop_test(tc, who_saves_in_the_place_of_rank_0_saves_what_has_room, 0, 2);
     tcase_add_test(tc, best_weights_that_had_no_room_are_kept_when_it_comes);
     tcase_add_test(tc, evaluation_whose_weights_had_no_room_is_tried_anew);
+    tcase_add_test(tc, what_has_no_room_is_said_by_the_name_that_it_would_have);
     tcase_add_test(tc, several_are_kept_with_their_steps);
     tcase_add_test(tc, who_comes_next_finds_them);
     tcase_add_test(tc, more_or_fewer_are_kept_from_then_on);
