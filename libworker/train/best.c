@@ -357,7 +357,8 @@ static void name_best_by_step(const struct train *train, const struct best_file 
     }
 }
 
-/* Processes before this one may have kept some. */
+/* Processes before this one may have kept some; of which one that was killed, or had a higher
+ * best.keep, left more than there are to be. */
 static void find_kept(struct train *train)
 {
     struct best_list *kept = &train->kept;
@@ -374,6 +375,7 @@ static void find_kept(struct train *train)
     if (kept->n > 0 && keeps(train) > 1 && (!has_best || kept->ones[0].step != best.best.step)) {
         (void)lead_to_best(train, NULL, NULL);
     }
+    (void)remove_rest(train);
 }
 
 /* ---- after an evaluation ---- */

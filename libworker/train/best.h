@@ -5,7 +5,8 @@
  *                -> best.safetensors leads to the best one -> what has no place any more goes
  *
  * What is kept, and how good it is, stands in the files alone: a kill at any moment leaves those
- * that were there, and at most one more; who is rank 0 after it looks at them.
+ * that were there, and at most one more; who is rank 0 after it looks at them, and takes away what
+ * is beyond best.keep.
  *
  * A process that slept at any moment of this may wake up when another one has been rank 0 since, or
  * the job is over. Nobody can wait for it, so there is no lock. Each file has a name for the moment

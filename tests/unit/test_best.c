@@ -610,7 +610,7 @@ START_TEST(more_or_fewer_are_kept_from_then_on)
     ck_keeps(4);
     ck_assert_int_eq(unlink(path("metrics.jsonl")), 0);
     train_as(TAG, "best={keep: 2}");
-    ck_assert_int_eq(count_files(), 1 + 4); /* nothing better came, and nothing goes */
+    ck_keeps(2); /* although nothing better came */
     train_as(TAG, "best={mode: max, keep: 2}");
     ck_assert_int_eq(count_files(), 1 + 2);
 }
@@ -707,6 +707,29 @@ START_TEST(who_slept_puts_nothing_over_better_ones)
 }
 END_TEST
 
+/* One is killed before each of its calls in turn; who comes next finds nothing better. */
+START_TEST(what_a_killed_one_left_too_many_goes)
+{
+    int is_killed = 1;
+    int call = 0;
+    while (is_killed) {
+        test_dir_remove(dir);
+        dir = test_dir_make();
+        pid_t pid = start_training(8, "best={keep: 2}", ++call);
+        is_killed = wait_until_it_sleeps_or_ends(pid);
+        if (is_killed) {
+            ck_assert_int_eq(kill(pid, SIGKILL), 0);
+            ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+            ck_assert(unlink(path("metrics.jsonl")) == 0 || errno == ENOENT);
+            ck_assert(!wait_until_it_sleeps_or_ends(start_training(8, "best={keep: 2}", 0)));
+            fprintf(stderr, "call %d\n", call);
+            ck_keeps(2);
+        }
+    }
+    ck_assert_int_gt(call, 8);
+}
+END_TEST
+
 /* Of a step that has no place any more, and nobody can look at it just then. */
 START_TEST(file_of_another_process_stays_where_it_cannot_be_read)
 {
@@ -756,6 +779,7 @@ int main(void)
     tcase_add_test(tc, those_of_another_training_stay_and_count_for_nothing);
     tcase_add_test(tc, what_cannot_be_written_is_said);
     tcase_add_test(tc, who_slept_puts_nothing_over_better_ones);
+    tcase_add_test(tc, what_a_killed_one_left_too_many_goes);
     tcase_add_test(tc, file_of_another_process_stays_where_it_cannot_be_read);
     tcase_add_test(tc, file_that_another_process_takes_away_is_written_again);
     suite_add_tcase(suite, tc);
