@@ -84,13 +84,23 @@ int resume_check(const struct job *job, const struct checkpoint_manifest *manife
     return rc < 0 ? rc : check_length(job, path, manifest, err);
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* The folder is resolved, and not the manifest: where that is a link, its own name says its step,
+ * and beside it lie its data. */
 static int take(const char *path, struct checkpoint_manifest *m, struct resume_point *ret,
                 struct ms_err *err)
 {
-    char *real = realpath(path, NULL);
-    int fits = real != NULL && strlen(real) <= MS_PATH_MAX;
+    char folder[MS_PATH_MAX + 1];
+    char *real = realpath(ms_folder_of(path, folder, sizeof(folder)), NULL);
+    const char *above = real == NULL || strcmp(real, "/") == 0 ? "" : real;
+    int fits = real != NULL && strlen(above) + 1 + strlen(name_of(path)) <= MS_PATH_MAX;
     if (fits) {
-        snprintf(ret->path, sizeof(ret->path), "%s", real);
+        snprintf(ret->path, sizeof(ret->path), "%s/%s", above, name_of(path));
         ret->step = m->step;
         ret->epoch = m->epoch;
         ret->step_in_epoch = m->step_in_epoch;
@@ -214,12 +224,6 @@ static int search_folder(const struct job *job, const char *place, struct checkp
     }
     const int n = snprintf(below, sizeof(below), "%s/%s", place, job->checkpoint_directory);
     return n > 0 && (size_t)n < sizeof(below) ? checkpoint_list(below, NULL, ret, err) : 0;
-}
-
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
 }
 
 /* "RUN/shapes-740", also with its end, of RUN/checkpoints: its manifest into named. */

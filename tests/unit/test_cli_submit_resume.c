@@ -6,6 +6,7 @@
 #include "tests/test.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *golden(const char *name)
 {
@@ -117,6 +118,38 @@ START_TEST(checkpoint_of_a_run_is_found_by_its_name_in_the_run_directory)
 }
 END_TEST
 
+/* Ranks refuse any other name, and look for its data beside it. */
+START_TEST(manifest_that_is_a_link_keeps_its_own_name_and_place)
+{
+    static const char *const others[] = {"checkpoints/kept.json", "kept.json"};
+    static struct job job;
+    const struct cli cli = {.out = stdout, .err = stderr};
+    struct checkpoint_manifest m;
+    struct resume_point point;
+    char path[300];
+    char other[300];
+    char linked[300];
+    const char *run = make_run();
+    char *real = realpath(run, NULL);
+    read_golden(&m, NULL, &job);
+    snprintf(linked, sizeof(linked), "%s-linked", run);
+    ck_assert_int_eq(symlink(run, linked), 0); /* a folder that is one is resolved */
+    snprintf(path, sizeof(path), "%s/checkpoints/linear-13.json", real);
+    snprintf(other, sizeof(other), "%s/%s", real, others[_i]);
+    ck_assert_int_eq(rename(path, other), 0);
+    ck_assert_int_eq(symlink(other, path), 0);
+
+    ck_ms_ok(resume_find(&cli, linked, &job, &point, err));
+
+    ck_assert_str_eq(point.path, path);
+    free(point.plan);
+    free(real);
+    checkpoint_manifest_fini(&m);
+    ck_assert_int_eq(unlink(linked), 0);
+    test_dir_remove(run);
+}
+END_TEST
+
 START_TEST(name_that_is_not_there_is_answered_with_those_that_are)
 {
     static struct job job;
@@ -159,6 +192,7 @@ int main(void)
     tcase_add_test(tc, nodes_that_are_not_there_do_not_count);
     tcase_add_test(tc, colon_with_nothing_behind_it_is_no_wish_for_the_newest);
     tcase_add_test(tc, checkpoint_of_a_run_is_found_by_its_name_in_the_run_directory);
+    tcase_add_loop_test(tc, manifest_that_is_a_link_keeps_its_own_name_and_place, 0, 2);
     tcase_add_test(tc, name_that_is_not_there_is_answered_with_those_that_are);
     suite_add_tcase(suite, tc);
     return test_run(suite);
