@@ -441,8 +441,7 @@ static int follow(struct train *train, const struct place *places, int source, u
         note_gone_back(train, takes_all ? 0 : said);
     }
     if (rc == 0 && takes_all) { /* it knows by now whether that step is the last */
-        train_tell_missed(train);
-        train_note_gaps(train, 1);
+        train_tell_missed(train, common.is_copy);
     }
     return rc;
 }
@@ -650,7 +649,7 @@ static void note_gone_on(struct train *train)
     char text[MS_TEXT_MAX];
     snprintf(text, sizeof(text), "goes on from the checkpoint of step %" PRIu64, train->known.step);
     note_again(train, text);
-    train_note_gaps(train, 0);
+    train_note_gaps(train);
     if (ms_err_code(refusal) != 0) {
         snprintf(text, sizeof(text), "%.340s; the job goes on, for it has saved itself",
                  ms_err_text(refusal));

@@ -122,17 +122,17 @@ static const char *gap_words(const struct train_gap *gap, char buf[64])
     return buf;
 }
 
-/* had: the last step that the file has a line of. What waited in the memory of the process that had
- * the rank before went with it. */
+/* had: the last step that the file has a line of; until: the last one that it lacks. What waited in
+ * the memory of the process that had the rank before went with it. */
 static void note_gap(const struct train *train, const char *what, struct train_gap *gap,
-                     uint64_t had)
+                     uint64_t had, uint64_t until)
 {
     char text[MS_TEXT_MAX];
     char steps[64];
-    if (had >= train->known.step) {
+    if (had >= until) {
         return;
     }
-    *gap = (struct train_gap){had + 1, train->known.step};
+    *gap = (struct train_gap){had + 1, until};
     snprintf(text, sizeof(text),
              "no %s %s here: the process that had rank %d before ended while they waited for room "
              "on the disk, or its host went down, or it was on another one, where they are",
@@ -140,15 +140,21 @@ static void note_gap(const struct train *train, const char *what, struct train_g
     train_note(train, text);
 }
 
-void train_note_gaps(struct train *train, int is_pulled)
+/* until: of metrics.jsonl. */
+static void note_gaps(struct train *train, int is_pulled, uint64_t until)
 {
     const uint64_t had = train->metrics != NULL ? metrics_last_step(train->metrics) : 0;
     if (train->metrics != NULL && (had > 0 || (is_pulled && train->job_tag[0] != '\0'))) {
-        note_gap(train, "metrics", &train->metrics_gap, had);
+        note_gap(train, "metrics", &train->metrics_gap, had, until);
     }
     if (train->log.last > 0 && rank_log_is_full(&train->log)) { /* else it may be no file */
-        note_gap(train, "loss lines", &train->log_gap, train->log.last);
+        note_gap(train, "loss lines", &train->log_gap, train->log.last, train->known.step);
     }
+}
+
+void train_note_gaps(struct train *train)
+{
+    note_gaps(train, 0, train->known.step);
 }
 
 /* They wait in memory. It is said, once for each cause, and so is that it is over; the training
@@ -298,11 +304,22 @@ static void put_eval(struct train *train)
     free(more);
 }
 
-void train_tell_missed(struct train *train)
+/* Where a training goes on from a checkpoint that nobody made a step of, its step may be one of
+ * another job. */
+static int lacks_last(const struct train *train, int is_copy)
+{
+    const uint64_t step = train->progress.step;
+    const uint64_t had = train->metrics != NULL ? metrics_last_step(train->metrics) : step;
+    return had + 1 == step || (had < step && !is_copy && train->job_tag[0] != '\0');
+}
+
+void train_tell_missed(struct train *train, int is_copy)
 {
     const struct train_progress *progress = &train->progress;
     const uint64_t step = progress->step;
-    if (train->metrics != NULL && metrics_last_step(train->metrics) + 1 == step) {
+    const int tells = lacks_last(train, is_copy);
+    note_gaps(train, 1, tells ? step - 1 : step);
+    if (tells) {
         put_step(train, 0, 0);
     }
     const int has_line = train->metrics != NULL && metrics_last_step(train->metrics) == step;

@@ -142,15 +142,16 @@ int train_run_step(struct train *train, uint64_t step, struct train_step_numbers
 void train_log_loss(struct train *train, uint64_t step, float loss);
 /* train.c: the batch in hand was committed with that mean loss; notes it. */
 void train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s);
-/* train.c: the last step's lines in metrics.jsonl, where they are those that come next, and its
- * weights, where its evaluation was the best: who committed it did not live to write them. How long
- * it took went with it. */
-void train_tell_missed(struct train *train);
+/* train.c: the last step's lines in metrics.jsonl, and its weights, where its evaluation was the
+ * best: who committed it did not live to write them, or wrote them on another host. How long it
+ * took went with it. Lines before it that this rank's files lack are named. is_copy: no step was
+ * made of the state that was taken. */
+void train_tell_missed(struct train *train, int is_copy);
 /* For who watches: cfg.on_note, where there is one. */
 void train_note(const struct train *train, const char *text);
 /* train.c: lines of the training until here that this rank's files lack are named, where the state
- * is one that it took, from another rank (is_pulled) or a checkpoint. */
-void train_note_gaps(struct train *train, int is_pulled);
+ * came from a checkpoint. */
+void train_note_gaps(struct train *train);
 /* train.c: after the last step? */
 int train_evaluation_due(const struct train *train);
 

@@ -686,12 +686,12 @@ START_TEST(lines_that_died_with_their_process_are_named_by_who_takes_its_place)
                                         {0, ITS_DISK_IS_FULL, 14},
                                         {0, AND_HAS_ROOM, 17}};
     static const char *const words[] = {
-        "no metrics of steps 6 to 12 here: the process that had rank 0 before ended while they "
+        "no metrics of steps 6 to 11 here: the process that had rank 0 before ended while they "
         "waited for room on the disk",
         "no loss lines of steps 6 to 12 here: the process that had rank 0 before ended while they "
         "waited for room on the disk",
         "no metrics from step 14 on: ",
-        "metrics are written again: those of steps 6 to 12 are missing, as was said\n"};
+        "metrics are written again: those of steps 6 to 11 are missing, as was said\n"};
 
     all->n_kills = MS_ARRAY_SIZE(kills);
     memcpy(all->kills, kills, sizeof(kills));
@@ -704,6 +704,7 @@ START_TEST(lines_that_died_with_their_process_are_named_by_who_takes_its_place)
                       all->notes);
     }
     ck_assert_ptr_null(strstr(all->notes, "none is missing"));
+    ck_assert_int_eq(count_lines("metrics.jsonl", "\"step\":12,"), 1); /* with its state */
     clean();
 }
 END_TEST
