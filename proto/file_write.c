@@ -3,7 +3,8 @@
  * What is written has no name (O_TMPFILE), so that a kill leaves nothing, no key above all. Only to
  * replace another file it needs one for the moment before the rename: drawn by lot, for any that
  * could be guessed may be somebody's, and locked, so that who finds one without a lock knows that
- * its writer was killed. */
+ * its writer was killed. A file that goes has such a name for the moment, too, which says what was
+ * to go from which name: no lock could be on the one that comes there at the last moment. */
 #include "proto/file_write.h"
 
 #include "proto/folder.h"
@@ -13,14 +14,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEP_DIGITS = 16, STEP_PATH_MAX = MS_FILE_STEP_MAX };
+enum {
+    STEP_DIGITS = 16,
+    STEP_PATH_MAX = MS_FILE_STEP_MAX,
+    GOING_NAME_MAX = NAME_MAX - (sizeof(MS_STEP_PREFIX) - 1) - 2 * (STEP_DIGITS + 1)
+};
 
 int ms_file_append(const char *path, int access, mode_t mode, struct ms_err *err)
 {
@@ -71,26 +78,84 @@ static int draw_step(const char *path, char buf[STEP_PATH_MAX])
     return 0;
 }
 
-static int is_step(const char *name)
+static const char *name_of(const char *path)
 {
-    const size_t prefix = strlen(MS_STEP_PREFIX);
-    return strncmp(name, MS_STEP_PREFIX, prefix) == 0 &&
-           strspn(name + prefix, "0123456789abcdef") == STEP_DIGITS &&
-           name[prefix + STEP_DIGITS] == '\0';
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
 }
 
-/* One that nobody holds any more is of a writer that was killed. */
+/* Of a file that is to go: with its number, and the name that it had, whoever finds it can do what
+ * its process had to. A name that leaves no room for that has a lot alone. */
+static int draw_going(const char *path, int fd, char buf[STEP_PATH_MAX])
+{
+    const char *name = name_of(path);
+    struct stat st;
+    const int rc = draw_step(path, buf);
+    if (rc == 0 && strlen(name) <= GOING_NAME_MAX && fstat(fd, &st) == 0) {
+        const size_t n = strlen(buf);
+        snprintf(buf + n, STEP_PATH_MAX - n, "-%016" PRIx64 "-%s", (uint64_t)st.st_ino, name);
+    }
+    return rc;
+}
+
+/* Behind a lot, or a number; NULL: it is none. */
+static const char *skip_digits(const char *text)
+{
+    return strspn(text, "0123456789abcdef") == STEP_DIGITS ? text + STEP_DIGITS : NULL;
+}
+
+/* of: the name that it had, where it is a file that was to go; else NULL. */
+static int is_step(const char *name, uint64_t *ret_number, const char **ret_of)
+{
+    const size_t prefix = strlen(MS_STEP_PREFIX);
+    const char *at = strncmp(name, MS_STEP_PREFIX, prefix) == 0 ? skip_digits(name + prefix) : NULL;
+    *ret_of = NULL;
+    if (at == NULL || *at == '\0') {
+        return at != NULL;
+    }
+    const char *behind = *at == '-' ? skip_digits(at + 1) : NULL;
+    if (behind == NULL || behind[0] != '-' || behind[1] == '\0') {
+        return 0;
+    }
+    *ret_number = strtoull(at + 1, NULL, 16);
+    *ret_of = behind + 1;
+    return 1;
+}
+
+/* Under its old name again, where that is free. */
+static void give_back(int folder, const char *step, const char *name)
+{
+    const int why = errno;
+    if (linkat(folder, step, folder, name, 0) == 0 || errno == EEXIST) {
+        (void)unlinkat(folder, step, 0);
+    } else { /* a folder, or a file system without links */
+        (void)renameat(folder, step, folder, name);
+    }
+    errno = why;
+}
+
+/* One that nobody holds any more is of a writer that was killed. Of a file that was to go it may be
+ * another one, which came to its name at the last moment, and nobody looked any more. */
 static void drop_left_over(int folder, const char *name)
 {
     struct stat st;
+    uint64_t number = 0;
+    const char *of = NULL;
+    if (!is_step(name, &number, &of)) {
+        return;
+    }
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0) {
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-            flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
+        if (of != NULL && st.st_ino != number) {
+            give_back(folder, name, of);
+        } else if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
             (void)unlinkat(folder, name, 0);
         }
-        close(fd);
     }
+    close(fd);
 }
 
 void ms_file_clear(const char *path)
@@ -104,9 +169,7 @@ void ms_file_clear(const char *path)
         return;
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        if (is_step(entry->d_name)) {
-            drop_left_over(fd, entry->d_name);
-        }
+        drop_left_over(fd, entry->d_name);
     }
     closedir(folder);
 }
@@ -313,37 +376,39 @@ static int remove_at_once(const char *path, struct ms_err *err)
                              : ms_fail_errno(err, MS_E_IO, "cannot take away %s", path);
 }
 
-/* Under its old name again, where that is free. */
-static void give_back(const char *step, const char *path)
+static int is_there(const char *path)
 {
-    const int why = errno;
-    if (link(step, path) == 0 || errno == EEXIST) {
-        (void)unlink(step);
-    } else { /* a folder, or a file system without links */
-        (void)rename(step, path);
-    }
-    errno = why;
+    struct stat st;
+    return lstat(path, &st) == 0 || errno != ENOENT;
+}
+
+/* Meanwhile whoever cleaned up saw to the file: it is gone, or has its name again. */
+static int end_as_others_did(const char *path, struct ms_err *err)
+{
+    return is_there(path) ? fail_others(path, err) : ms_folder_sync(path, err);
 }
 
 int ms_file_remove(const char *path, int fd, struct ms_err *err)
 {
     char step[STEP_PATH_MAX];
-    struct stat st;
-    if (lstat(path, &st) != 0 && errno == ENOENT) {
+    if (!is_there(path)) {
         return MS_OK;
     }
     if (!ms_name_leads_to(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, fd)) {
         return fail_others(path, err);
     }
-    if (draw_step(path, step) != 0 || rename(path, step) != 0) {
+    if (draw_going(path, fd, step) != 0 || rename(path, step) != 0) {
         return errno == ENOENT ? MS_OK : remove_at_once(path, err);
     }
     if (!ms_name_leads_to(AT_FDCWD, step, AT_SYMLINK_NOFOLLOW, fd)) {
-        give_back(step, path);
+        if (!is_there(step)) {
+            return end_as_others_did(path, err);
+        }
+        give_back(AT_FDCWD, step, path);
         return fail_others(path, err);
     }
-    if (unlink(step) != 0) {
-        give_back(step, path);
+    if (unlink(step) != 0 && errno != ENOENT) {
+        give_back(AT_FDCWD, step, path);
         return ms_fail_errno(err, MS_E_IO, "cannot take away %s", path);
     }
     return ms_folder_sync(path, err);

@@ -10,7 +10,8 @@
 
 /* Writes size bytes and syncs them before path leads to them, so that path is never half written.
  * exclusive: an existing path is MS_E_EXISTS. No other file of the folder is touched, but for what
- * a call that was killed left there under a name of its own (MS_STEP_PREFIX and 16 digits).
+ * a call that was killed left there under a name of its own (MS_STEP_PREFIX and 16 digits, and more
+ * for ms_file_remove).
  * MS_E_INVALID: path leads to a device, a pipe or a socket, which stays. */
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err);
@@ -41,7 +42,8 @@ int ms_file_put(const struct ms_file_new *file, const void *bytes, size_t size, 
 /* Syncs and gives it its name. Over in any case, as after ms_file_drop. */
 int ms_file_end(struct ms_file_new *file, int exclusive, struct ms_err *err);
 void ms_file_drop(struct ms_file_new *file);
-/* Takes away what writers that were killed left in the folder that path lies in. */
+/* Takes away what writers that were killed left in the folder that path lies in, and ends what they
+ * removed: ms_file_remove. */
 void ms_file_clear(const char *path);
 
 /* Makes path, which there is not yet, another name of the file `from`. MS_E_UNSUPPORTED: the file
@@ -52,8 +54,8 @@ int ms_file_link(const char *from, const char *path, struct ms_err *err);
 int ms_file_move(const char *from, const char *path, struct ms_err *err);
 /* Takes the name path from the file that fd has open (O_PATH is enough). MS_E_EXISTS: it leads to
  * another one, which another process has put there, and keeps it: it is looked at under a name for
- * the moment, so that nobody who sleeps in between takes away what came after his look. MS_OK also
- * where there is none. */
+ * the moment, so that nobody who sleeps in between takes away what came after his look. Where a
+ * kill comes before that look, ms_file_clear makes it. MS_OK also where there is none. */
 int ms_file_remove(const char *path, int fd, struct ms_err *err);
 
 /* Opens a file to append to, and makes it where there is none: access is O_WRONLY or O_RDWR, mode

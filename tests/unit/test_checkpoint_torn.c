@@ -36,6 +36,7 @@ static struct {
     void (*meanwhile)(void); /* while the process hangs, once: before it names a manifest, */
     long hangs_at;           /* or before that name or sync, counted from 1, */
     int hangs_as_it_goes;    /* or before a manifest's name goes */
+    void (*once_away)(void); /* and once when it is away */
 } world;
 
 static int count_manifests(void);
@@ -170,7 +171,13 @@ int __wrap_rename(const char *from, const char *to)
 {
     hang_before(to);
     hang_as_it_goes(from);
-    return may_name() ? __real_rename(from, to) : -1;
+    const int rc = may_name() ? __real_rename(from, to) : -1;
+    void (*once_away)(void) = is_manifest(from) ? world.once_away : NULL;
+    if (once_away != NULL) {
+        world.once_away = NULL;
+        once_away();
+    }
+    return rc;
 }
 
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
@@ -652,6 +659,55 @@ START_TEST(who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote)
 }
 END_TEST
 
+static void die(void)
+{
+    _exit(0);
+}
+
+static void clear(void)
+{
+    ms_file_clear(path_of(20, ".json"));
+}
+
+static void let_successor_write_and_die(void)
+{
+    let_successor_write();
+    world.once_away = die;
+}
+
+static void let_successor_write_and_clear(void)
+{
+    let_successor_write();
+    world.once_away = clear;
+}
+
+/* ... in the moment in which it has taken that one's name, before it looks whose it was. */
+START_TEST(who_hung_and_dies_in_the_moment_of_its_look_takes_nothing_along)
+{
+    static const uint64_t steps[] = {20, 0};
+    static void (*const ways[])(void) = {let_successor_write_and_die,
+                                         let_successor_write_and_clear};
+    successors_steps = steps;
+    ck_ms_ok(write_step(20, err));
+    damage(20);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        world.hangs_as_it_goes = 1;
+        world.meanwhile = ways[_i];
+        _exit(write_step(20, NULL) == MS_E_ABORTED ? 0 : 1);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+
+    clear(); /* as all do who write next */
+
+    ck_assert(is_complete(20));
+    ck_assert_int_eq(count_files(), 2);
+}
+END_TEST
+
 /* A job that was resumed from it, and comes to its step. */
 static void descend(void)
 {
@@ -1019,6 +1075,7 @@ int main(void)
     tcase_add_test(tc, what_is_there_counts_when_its_folder_is_synced);
     tcase_add_test(tc, a_damaged_one_has_no_room_on_a_small_disk);
     tcase_add_loop_test(tc, who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote, 0, 2);
+    tcase_add_loop_test(tc, who_hung_and_dies_in_the_moment_of_its_look_takes_nothing_along, 0, 2);
     tcase_add_loop_test(tc, who_hangs_at_any_sync_or_name_leaves_its_successor_what_it_wrote, 0, 4);
     tcase_add_test(tc, the_same_bytes_in_another_file_are_its_data);
     tcase_add_test(tc, where_the_file_system_has_no_links_a_manifest_is_named_all_the_same);

@@ -77,7 +77,10 @@ START_TEST(what_lies_beside_it_stays)
                                         ".file.new",
                                         MS_STEP_PREFIX,
                                         MS_STEP_PREFIX "0123456789abcdef0",
-                                        MS_STEP_PREFIX "0123456789abcdeX"};
+                                        MS_STEP_PREFIX "0123456789abcdeX",
+                                        MS_STEP_PREFIX "0123456789abcdef-",
+                                        MS_STEP_PREFIX "0123456789abcdef-file",
+                                        MS_STEP_PREFIX "0123456789abcdef-0123456789abcdef-"};
     for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
         put(names[i], "precious");
     }
@@ -281,6 +284,37 @@ static ino_t inode_of(const char *name)
     return lstat(in(name), &st) == 0 ? st.st_ino : 0;
 }
 
+/* A file as a process left it that was killed while it took the name `file` from that number. */
+static void leave_away(const char *text, ino_t number, char name[96])
+{
+    snprintf(name, 96, MS_STEP_PREFIX "0123456789abcdef-%016llx-file", (unsigned long long)number);
+    put("file", text);
+    ck_assert_int_eq(rename(path, in(name)), 0);
+}
+
+/* What comes back takes nobody's place. */
+START_TEST(what_was_to_go_goes_with_who_clears_and_what_came_instead_comes_back)
+{
+    char name[96];
+    put("file", "meant");
+    leave_away("meant", inode_of("file"), name);
+    ms_file_clear(path);
+    ck_assert(inode_of(name) == 0 && inode_of("file") == 0);
+
+    leave_away("came instead", 1, name);
+    ms_file_clear(path);
+    ck_assert(inode_of(name) == 0);
+    holds("file", "came instead");
+
+    leave_away("came instead", 1, name);
+    put("file", "newer");
+    ms_file_clear(path);
+    ck_assert(inode_of(name) == 0);
+    holds("file", "newer");
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 /* By what it leads to; a folder is none that goes. */
 START_TEST(a_name_is_taken_from_the_file_that_was_looked_at_alone)
 {
@@ -324,6 +358,7 @@ int main(void)
     tcase_add_test(tcase, what_is_no_file_is_not_appended_to);
     tcase_add_test(tcase, what_is_no_file_is_not_replaced);
     tcase_add_test(tcase, another_name_takes_the_place_of_a_file);
+    tcase_add_test(tcase, what_was_to_go_goes_with_who_clears_and_what_came_instead_comes_back);
     tcase_add_test(tcase, a_name_is_taken_from_the_file_that_was_looked_at_alone);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
