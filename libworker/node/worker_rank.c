@@ -459,10 +459,22 @@ static void leave_train(struct worker *worker, const struct life_verdict *verdic
     }
 }
 
+/* By the scheduler's last word. */
+static void tell_train_end(struct worker *worker, const struct life_verdict *verdict)
+{
+    pthread_mutex_lock(&worker->lock);
+    const int is_unheard = worker->life.is_unheard;
+    pthread_mutex_unlock(&worker->lock);
+    if (worker->train != NULL && verdict->code == 0 && !verdict->from_outside && !is_unheard) {
+        train_tell_end(worker->train, &worker->result);
+    }
+}
+
 void rank_clean(struct worker *worker)
 {
     struct train *train = worker->train;
     struct life_verdict verdict = worker_verdict(worker);
+    tell_train_end(worker, &verdict);
     leave_train(worker, &verdict);
     rank_set_train(worker, NULL);
     train_destroy(train);

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { DONE_MAX = 320 }; /* bytes of the line of the end: two digests, and what is around them */
+
 struct metrics {
     struct ms_line_out out; /* owns the file */
     char path[1100];
@@ -255,16 +257,61 @@ int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, s
     return rc;
 }
 
+/* The file's last line begins so. */
+static int ends_with(const struct metrics *metrics, const char *line)
+{
+    char end[DONE_MAX];
+    struct stat st;
+    const int is_file = fstat(metrics->out.fd, &st) == 0 && S_ISREG(st.st_mode);
+    const off_t from =
+        is_file && st.st_size >= (off_t)sizeof(end) ? st.st_size - (off_t)sizeof(end) + 1 : 0;
+    const ssize_t n = is_file ? pread(metrics->out.fd, end, sizeof(end) - 1, from) : 0;
+    if (n <= 1) {
+        return 0;
+    }
+    end[n - 1] = '\0';
+    const char *newline = strrchr(end, '\n');
+    return strncmp(newline != NULL ? newline + 1 : end, line, strlen(line)) == 0;
+}
+
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err)
 {
-    if (metrics->is_done) { /* it may wait still */
+    char line[DONE_MAX];
+    snprintf(line, sizeof(line),
+             "{\"done\":true,\"steps\":%" PRIu64
+             ",\"weights_sha256\":\"%s\",\"plan_sha256\":\"%s\",",
+             done->steps, done->weights_sha256, done->plan_sha256);
+    if (metrics->is_done || ends_with(metrics, line)) { /* it may wait still */
         return metrics_flush(metrics, err);
     }
     metrics->is_done = 1;
-    return put(metrics, err,
-               "{\"done\":true,\"steps\":%" PRIu64
-               ",\"weights_sha256\":\"%s\",\"plan_sha256\":\"%s\",\"seconds\":%.3f}\n",
-               done->steps, done->weights_sha256, done->plan_sha256, done->seconds);
+    return put(metrics, err, "%s\"seconds\":%.3f}\n", line, done->seconds);
+}
+
+/* It stays whose it is: nothing of it is made anew, and what waits in the memory of its process
+ * comes behind. */
+int metrics_add_done(const char *path, const char *training, const struct metrics_done *done,
+                     struct ms_err *err)
+{
+    struct metrics metrics = {.last_step = 0};
+    struct stat st;
+    int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_IO, "cannot open %s", path);
+    }
+    snprintf(metrics.path, sizeof(metrics.path), "%s", path);
+    snprintf(metrics.training, sizeof(metrics.training), "%s", training);
+    ms_line_out_init(&metrics.out, fd, MS_METRICS_PENDING);
+    int rc = 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        rc = look(&metrics, err);
+        const int is_whole = rc == 0 && metrics.last_step > 0 && metrics.whole == st.st_size;
+        rc = is_whole && metrics.last_step >= done->steps ? metrics_put_done(&metrics, done, err)
+                                                          : rc;
+    }
+    ms_line_out_fini(&metrics.out);
+    close(fd);
+    return rc;
 }
 
 const char *metrics_format_loss(float loss, char *buf, size_t size)

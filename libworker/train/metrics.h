@@ -65,10 +65,17 @@ int metrics_flush(struct metrics *metrics, struct ms_err *err);
 /* MS_E_IO of these three: it waits, with those before it. */
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err);
 int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, struct ms_err *err);
+/* Once, also where another process has added it: metrics_add_done. */
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err);
 
 /* Members of such a line, "eval_loss" first; owned, NULL without memory. */
 char *metrics_format_eval(const struct metrics_eval *eval);
+
+/* Of who ends the training in the place of rank 0, and in its folder: that line into its file,
+ * which is left as it is where it is not there, does not come to that step, or has the line
+ * already. */
+int metrics_add_done(const char *path, const char *training, const struct metrics_done *done,
+                     struct ms_err *err);
 
 /* The shortest decimal text that reads back as the same float, as numpy (and so MindSpore) prints
  * it: "2.4686084", "1.0", "1e-05". buf of 32 bytes; returns buf. */

@@ -361,7 +361,7 @@ static int name_training(const struct train *train, char ret[METRICS_TRAINING_MA
 static int open_lines(struct train *train, struct ms_err *err)
 {
     const struct train_config *cfg = &train->cfg;
-    char training[METRICS_TRAINING_MAX + 1];
+    char *training = train->training;
     char path[MS_PATH_MAX + 32];
     const struct rank_log_rule rule = {.loss_every =
                                            cfg->job->has_print ? cfg->job->print_loss_every : 1,

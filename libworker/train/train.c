@@ -560,16 +560,27 @@ static int name_missing(struct train *train, int rc, struct ms_err *err)
                                   text, missing);
 }
 
-static int put_done(struct train *train, const struct train_result *result, struct ms_err *err)
+/* In the place of rank 0, where that has its lines in this folder. */
+static int add_done(const struct train *train, const struct metrics_done *done, struct ms_err *err)
 {
-    if (train->metrics == NULL) {
+    char path[MS_PATH_MAX + 32];
+    if (!train->saves || !has_run_dir(train)) {
         return 0;
     }
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", train->cfg.run_dir);
+    return metrics_add_done(path, train->training, done, err);
+}
+
+static int put_done(struct train *train, const struct train_result *result, struct ms_err *err)
+{
     struct ms_err why = {0, ""};
     const struct metrics_done done = {.steps = result->steps,
                                       .weights_sha256 = result->weights_sha256,
                                       .plan_sha256 = result->plan_sha256,
                                       .seconds = result->seconds};
+    if (train->metrics == NULL) {
+        return add_done(train, &done, err);
+    }
     int rc = metrics_put_done(train->metrics, &done, &why);
     note_metrics(train, rc, &why);
     return rc < 0 ? ms_fail(err, rc, "%s", why.text) : 0;
@@ -602,6 +613,13 @@ static int finish(struct train *train, const struct train_progress *progress,
         return 0;
     }
     return rc;
+}
+
+void train_tell_end(struct train *train, const struct train_result *result)
+{
+    if (result->unsaved < 0 && result->weights_sha256[0] != '\0' && train->metrics != NULL) {
+        (void)put_done(train, result, NULL);
+    }
 }
 
 static void say_lack(struct train_result *result)

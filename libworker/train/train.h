@@ -207,6 +207,10 @@ int train_owes(const struct train *train);
 /* ... once more, for no one will ask it to: after train_leave. on_note says what became of it. */
 void train_save_owed(struct train *train);
 
+/* The job has ended well by what another rank saved: rank 0, which could not, writes the line of
+ * the end all the same, for it has the others. What fails is said by on_note. */
+void train_tell_end(struct train *train, const struct train_result *result);
+
 /* The rank that a failed collective blamed, or the making of a mesh that failed, -1: none. After
  * train_join, train_rejoin or train_run has failed. */
 int train_culprit(const struct train *train);

@@ -51,6 +51,7 @@ struct train {
     /* why none can be written, as was said; "": they are */
     char metrics_trouble[MS_ERR_TEXT_MAX], log_trouble[MS_ERR_TEXT_MAX];
     struct train_gap metrics_gap, log_gap;
+    char training[METRICS_TRAINING_MAX + 1]; /* what lines call it, once has_lines */
     struct rank_log log;
     int has_lines;                      /* both were opened, where there are any */
     struct checkpoint *checkpoint;      /* NULL: this rank writes none */

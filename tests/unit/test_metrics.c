@@ -277,6 +277,32 @@ START_TEST(an_end_that_another_life_goes_on_from_is_not_the_last_word)
 }
 END_TEST
 
+/* Rank 0 may be there still, and comes to write it, too. */
+START_TEST(who_ends_in_the_place_of_rank_0_adds_the_end_once)
+{
+    static const char training[] = "0123456789ab";
+    const struct metrics_done done = {.steps = 5, .weights_sha256 = "aa", .plan_sha256 = "bb"};
+    ck_ms_ok(metrics_add_done(path, training, &done, err));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    struct metrics *metrics = open_again(training);
+    put_steps(metrics, 1, 4);
+    ck_ms_ok(metrics_add_done(path, training, &done, err)); /* the last step waits, or is lost */
+    put_steps(metrics, 5, 5);
+    ck_ms_ok(metrics_add_done(path, "another", &done, err));
+    ck_assert_int_eq(count("\"done\""), 0);
+
+    ck_ms_ok(metrics_add_done(path, training, &done, err));
+    ck_ms_ok(metrics_add_done(path, training, &done, err));
+    ck_ms_ok(metrics_put_done(metrics, &done, err));
+
+    ck_assert_int_eq(
+        count("{\"done\":true,\"steps\":5,\"weights_sha256\":\"aa\",\"plan_sha256\":\"bb\","), 1);
+    ck_assert_int_eq(count("\"done\""), 1);
+    ck_assert_int_eq(count("\"step\":"), 5);
+    metrics_close(metrics);
+}
+END_TEST
+
 START_TEST(a_process_that_was_only_asleep_writes_into_nothing)
 {
     struct metrics *asleep = open_again("0123456789ab");
@@ -507,6 +533,7 @@ int main(void)
     tcase_add_test(tc, what_was_told_in_an_earlier_life_is_not_told_again);
     tcase_add_test(tc, a_long_line_is_known_again);
     tcase_add_test(tc, an_end_that_another_life_goes_on_from_is_not_the_last_word);
+    tcase_add_test(tc, who_ends_in_the_place_of_rank_0_adds_the_end_once);
     tcase_add_test(tc, a_process_that_was_only_asleep_writes_into_nothing);
     tcase_add_test(tc, lines_of_another_training_stay_and_count_for_nothing);
     tcase_add_test(tc, a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error);

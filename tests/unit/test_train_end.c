@@ -3,6 +3,7 @@
 #include "libworker/train/train.h"
 
 #include "libworker/train/model_copy.h"
+#include "libworker/train/train_impl.h"
 #include "tests/unit/train_case.h"
 
 #include <errno.h>
@@ -172,6 +173,58 @@ START_TEST(what_is_owed_is_tried_again_before_the_process_ends)
     noted_says("the weights of step 20, the last, are saved: ");
     ck_assert_int_eq(is_saved(), 1);
     ck_assert_int_eq(train_owes(train), 0);
+    train_destroy(train);
+}
+END_TEST
+
+static int count_ends(void)
+{
+    char line[1024];
+    char path[160];
+    int n = 0;
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        n += strstr(line, "{\"done\":true,") != NULL && strstr(line, result.weights_sha256) != NULL;
+    }
+    fclose(file);
+    return n;
+}
+
+START_TEST(end_that_another_rank_saved_is_told_by_rank_0_once)
+{
+    struct train *train = owing(NULL, 0);
+    ck_assert_int_eq(count_ends(), 0);
+    train_tell_end(train, &result);
+    ck_assert_int_eq(count_ends(), 1);
+    train_tell_end(train, &result);
+    ck_assert_int_eq(count_ends(), 1);
+    train_destroy(train);
+}
+END_TEST
+
+/* Rank 0 died before its end. Elsewhere than in its folder there are no lines to end. */
+START_TEST(end_that_a_rank_saves_in_the_place_of_rank_0_is_told_with_its_lines)
+{
+    const int is_elsewhere = _i == 1;
+    char own[200];
+    char lines[220];
+    struct train *train = owing(NULL, 0);
+    snprintf(own, sizeof(own), "%s/own", dir);
+    snprintf(lines, sizeof(lines), "%s/metrics.jsonl", own);
+    ck_assert_int_eq(mkdir(own, 0755), 0);
+    ck_assert_int_eq(rmdir(weights), 0);
+    metrics_close(train->metrics);
+    train->metrics = NULL;
+    train->cfg.rank = 1;
+    train->cfg.run_dir = is_elsewhere ? own : dir;
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_int_eq(count_ends(), !is_elsewhere);
+    ck_assert_int_ne(access(lines, F_OK), 0);
     train_destroy(train);
 }
 END_TEST
@@ -352,6 +405,9 @@ int main(void)
     tcase_add_test(tc, rank_0_without_a_run_directory_owes_nothing_where_nobody_asked);
     tcase_add_test(tc, weights_that_are_there_are_saved_once_they_are_durable);
     tcase_add_test(tc, what_is_owed_is_tried_again_before_the_process_ends);
+    tcase_add_test(tc, end_that_another_rank_saved_is_told_by_rank_0_once);
+    tcase_add_loop_test(tc, end_that_a_rank_saves_in_the_place_of_rank_0_is_told_with_its_lines, 0,
+                        2);
     tcase_add_test(tc, an_early_end_is_said_by_who_saves_it_later);
     tcase_add_test(tc, what_is_owed_may_lie_in_a_checkpoint);
     tcase_add_test(tc, who_took_the_last_step_owes_it);
