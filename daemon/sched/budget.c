@@ -136,7 +136,7 @@ void budget_take_back(struct run *run, uint32_t rank)
     got_further(run); /* a step may have been told of meanwhile */
 }
 
-void recover_saw_step(struct run *run, uint64_t step)
+static void saw_step(struct run *run, uint64_t step)
 {
     if (step > run->furthest) {
         run->furthest = step;
@@ -146,6 +146,14 @@ void recover_saw_step(struct run *run, uint64_t step)
             links_got_further(run);
         }
     }
+}
+
+/* Links that are good again may let in a node that none of those that wait is better than. */
+void recover_saw_step(struct sched *s, struct run *run, uint64_t step)
+{
+    const uint32_t n_links = run->n_links;
+    saw_step(run, step);
+    s->due |= run->stands_still && run->n_links < n_links ? DUE_PLACE : 0;
 }
 
 static bool all_are_at(struct run *run, uint64_t step)
@@ -160,7 +168,7 @@ static bool all_are_at(struct run *run, uint64_t step)
 void budget_start(struct run *run)
 {
     const uint64_t step = run_mend(run, 0)->state.step;
-    recover_saw_step(run, step);
+    saw_step(run, step);
     got_further(run);
     const bool goes_back = step < run->furthest && all_are_at(run, step);
     run->furthest = goes_back ? step : run->furthest;

@@ -225,7 +225,7 @@ bool former_comes(struct sched *s, struct node *node, const struct claim *claim)
     }
     former->step = claim->step > former->step ? claim->step : former->step;
     former->has_state |= claim_has_state(claim);
-    recover_saw_step(run, claim->step);
+    recover_saw_step(s, run, claim->step);
     if (former->hold == NULL) {
         keep(run, former, hold_add(s, node, job->id, claim->generation, claim->rank));
     }

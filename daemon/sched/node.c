@@ -360,13 +360,13 @@ void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *
         if (hold->job_id == msg->job && hold->generation == msg->generation) {
             hold->step = msg->step;
             if (hold->keeps != NULL) {
-                recover_saw_step(hold->keeps, msg->step);
+                recover_saw_step(s, hold->keeps, msg->step);
             }
             if (hold->job != NULL) {
                 struct member *member = &hold->job->run->members[hold->rank];
                 /* of a copy it says 0 until it is started */
                 member->step = msg->step > member->step ? msg->step : member->step;
-                recover_saw_step(hold->job->run, msg->step);
+                recover_saw_step(s, hold->job->run, msg->step);
             }
         }
     }

@@ -93,7 +93,7 @@ void budget_count(struct run *run, uint32_t rank, enum fault fault, const char *
 void budget_keep(struct run *run, uint32_t rank);
 void budget_take_back(struct run *run, uint32_t rank); /* ... which was none */
 void budget_start(struct run *run); /* all ranks are ready, perhaps at an earlier step */
-void recover_saw_step(struct run *run, uint64_t step);
+void recover_saw_step(struct sched *s, struct run *run, uint64_t step);
 
 /* ---- stall.c: since when a job stands still, where that began before this process ---- */
 

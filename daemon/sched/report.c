@@ -250,14 +250,15 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
 /* ---- progress -----------------------------------------------------------------------------------
  */
 
-static void note_progress(struct run *run, struct member *member, const struct progress *progress)
+static void note_progress(struct sched *s, struct run *run, struct member *member,
+                          const struct progress *progress)
 {
     const uint64_t step = progress->msg.step;
     member->step = step;
     if (step > run->furthest) { /* else it may be told again, after a reconnect */
         stall_is_over(run);
     }
-    recover_saw_step(run, step);
+    recover_saw_step(s, run, step);
     run->told = step;
     run->has_progress = true;
     run->progress = *progress;
@@ -293,7 +294,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     struct progress progress;
     progress_take(&progress, msg);
     if (!is_again) {
-        note_progress(run, member_of(hold), &progress);
+        note_progress(s, run, member_of(hold), &progress);
     }
     if (msg->has_eval) {
         results_note_eval(s, run, &progress, is_again);
@@ -626,7 +627,7 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         member->step = claim->step; /* of a copy it says 0 until it is started */
     }
     hold->step = claim->step;
-    recover_saw_step(run, claim->step);
+    recover_saw_step(s, run, claim->step);
     if (hold->rank == 0 && !run->has_progress && claim->step > run->told) { /* after a restart */
         run->told = claim->step;
     }

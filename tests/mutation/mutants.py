@@ -665,6 +665,8 @@ MUTANTS = [
      "a node that came back counts as lost"),
     ("topology_never_fails", C + "dynamic.c", "timer_arm(s, &s->topo_timer, TIMER_TOPOLOGY, after_ms(s, s->cfg.topo_timeout_ms));", "",
      "a dynamic cluster waits for ever for missing workers"),
+    ("links_good_again_unseen", C + "budget.c", "s->due |= run->stands_still && run->n_links < n_links ? DUE_PLACE : 0;", "(void)s; (void)n_links;",
+     "a node that counted as not reached is looked at again when another one's pause is over, seconds later"),
     ("dynamic_never_exits", C + "dynamic.c", ("timer_arm(s, &s->ending_timer, TIMER_ENDING, ends_at(s));", "timer_arm(s, &s->ending_timer, TIMER_ENDING, at);"), ("", ""),
      "a scheduler whose workers do not leave never ends"),
     ("dynamic_end_unheard", C + "dynamic.c", "const int64_t hear = n_away(s) > 0 ? s->unheard_until_ms : s->now.mono_ms;", "const int64_t hear = s->now.mono_ms;",
@@ -1370,4 +1372,4 @@ MUTANTS = [
 ]
 
 # What is rare, and from which seed on it happens: elsewhere it takes more clusters than are run.
-SEEDS = {"last_copy_moves": 703000}
+SEEDS = {"last_copy_moves": 703000, "links_good_again_unseen": 30049755}
