@@ -136,8 +136,7 @@ static uint32_t n_workers(const struct sched *s)
 /* It was a rank of the job that has ended, and comes to hear of it. */
 static bool comes_to_hear(const struct sched *s, const Ms__Register *msg)
 {
-    const struct job *job = s->ending && msg->job != 0 ? job_find(s, msg->job) : NULL;
-    return job != NULL && job_is_ended(job);
+    return s->ending && msg->job != 0 && msg->job == s->ended_job;
 }
 
 const char *dynamic_refusal(struct sched *s, const struct node_info *info, const Ms__Register *msg,
@@ -528,23 +527,30 @@ void dynamic_timeout(struct sched *s, struct timer *timer)
     begin_ending(s, MS_E_TIMEOUT, text, MS_TOPO_LEAVE_MS);
 }
 
-/* Those that are here, those that were to come back, and, where all steps are made, those whose
- * connection ended meanwhile: they knock, and know nothing of the job's end. */
-static bool may_be_there(const struct node *node, const struct job *job)
+/* Those that were to come back, and, where all steps are made, those that are here, or whose
+ * connection ended meanwhile: they knock, and know nothing of the job's end. Where it failed who
+ * is gone has died. */
+static bool may_be_there(const struct node *node, const struct member *member,
+                         const struct job *job)
 {
-    return node != NULL && (node->state == NODE_REGISTERED || node->state == NODE_NEW ||
-                            (node->state == NODE_LOST && job->state == JOB_SUCCEEDED));
+    const bool has_it = member->hold != NULL && member->hold->node == node;
+    return node != NULL &&
+           (node->state == NODE_NEW ||
+            (job->state == JOB_SUCCEEDED &&
+             (node->state == NODE_LOST || (node->state == NODE_REGISTERED && has_it))));
 }
 
 /* is_found: an earlier scheduler ended it, and who has heard of it then is not known. */
 static void expect_ranks(struct sched *s, const struct job *job, bool is_found)
 {
     s->unheard = memory_take(job->workers * sizeof(*s->unheard));
+    s->ended_job = job->id;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct node *node = is_found ? NULL : node_find(s, job->run->members[rank].node_id);
-        s->unheard[rank] = is_found || may_be_there(node, job);
+        const struct member *member = is_found ? NULL : &job->run->members[rank];
+        struct node *node = is_found ? NULL : node_find(s, member->node_id);
+        s->unheard[rank] = is_found || may_be_there(node, member, job);
         s->n_unheard += s->unheard[rank];
-        if (node != NULL && node->state == NODE_REGISTERED) {
+        if (s->unheard[rank] && node != NULL && node->state == NODE_REGISTERED) {
             node->end_rank = rank + 1;
         }
     }
@@ -571,11 +577,12 @@ void dynamic_job_ended(struct sched *s, const struct job *job)
 void dynamic_found_ended(struct sched *s, const struct job *job, struct node *node,
                          const struct claim *claim)
 {
-    if (s->topo == TOPO_INITIALIZING) {
+    const bool is_rank = claim->generation == job->generation && claim->rank < job->workers;
+    if (s->topo == TOPO_INITIALIZING && is_rank && s->n_idle == 0) { /* else a new job forms */
         topo_set(s, TOPO_ON_COMPLETE);
         end_with(s, job, true);
     }
-    if (s->unheard != NULL && claim->generation == job->generation && claim->rank < job->workers) {
+    if (s->ending && job->id == s->ended_job && is_rank) {
         node->end_rank = claim->rank + 1;
     }
 }

@@ -138,6 +138,7 @@ struct sched {
     int64_t unheard_until_ms; /* ... and for those that are away, to hear of it */
     bool
         *unheard; /* of each rank of the job that ended: it may be there, and has not left; owned */
+    uint64_t ended_job; /* ... which is this one; 0: none */
     uint32_t n_unheard;
     uint32_t n_leaving; /* nodes that were here when that was looked at last */
     bool said_who_stays;

@@ -671,7 +671,7 @@ MUTANTS = [
      "a scheduler whose workers do not leave never ends"),
     ("dynamic_end_unheard", C + "dynamic.c", "const int64_t hear = n_away(s) > 0 ? s->unheard_until_ms : s->now.mono_ms;", "const int64_t hear = s->now.mono_ms;",
      "the scheduler goes before a rank that was away has heard of the job's end, and that one knocks for half an hour"),
-    ("dynamic_found_heard", C + "dynamic.c", "s->unheard[rank] = is_found || may_be_there(node, job);", "s->unheard[rank] = !is_found && may_be_there(node, job);",
+    ("dynamic_found_heard", C + "dynamic.c", "s->unheard[rank] = is_found || may_be_there(node, member, job);", "s->unheard[rank] = !is_found && may_be_there(node, member, job);",
      "a scheduler that finds its job ended goes with the first rank that has heard of it"),
     ("dynamic_late_refused", C + "dynamic.c", "bool known = comes_to_hear(s, msg) ||", "bool known =",
      "a rank that comes back to hear of the end is turned away, and fails",

@@ -394,20 +394,27 @@ START_TEST(dynamic_cluster_refuses_another_worker_num_than_its_job_has)
 }
 END_TEST
 
+/* With no job: a new worker. */
+static uint64_t join_two(const char *id, uint64_t incarnation, uint64_t job, uint64_t generation,
+                         uint32_t rank)
+{
+    const uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, incarnation);
+    msg.worker_num = 2;
+    msg.job_json.data = (uint8_t *)"{}";
+    msg.job_json.len = 2;
+    msg.job = job;
+    msg.generation = generation;
+    msg.rank = rank;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
 static uint64_t come_to_hear(uint32_t rank)
 {
     char id[8];
     snprintf(id, sizeof(id), "w%u", rank);
-    const uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
-    Ms__Register msg = fix_node(id, 100 + rank);
-    msg.worker_num = 2;
-    msg.job_json.data = (uint8_t *)"{}";
-    msg.job_json.len = 2;
-    msg.job = 1;
-    msg.generation = 11;
-    msg.rank = rank;
-    fix_say(conn, MS_MSG_REGISTER, &msg.base);
-    return conn;
+    return join_two(id, 100 + rank, 1, 11, rank);
 }
 
 static void ck_hears_and_leaves(uint64_t conn)
@@ -435,6 +442,65 @@ START_TEST(dynamic_cluster_that_is_found_ended_waits_for_all_ranks_to_hear_of_it
 
     ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
     ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
+}
+END_TEST
+
+static void load_ended(uint32_t workers)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    struct sched_job_row row = job_row(1, JOB_SUCCEEDED);
+    row.workers = workers;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    ck_ms_ok(sched_load_meta(fix.s, "generation", 20, err));
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", 2, err));
+    loaded();
+}
+
+/* Of an earlier start, or a process whose rank another one had at the end: it is told, and no more.
+ */
+START_TEST(dynamic_cluster_that_forms_anew_is_not_ended_by_an_old_worker)
+{
+    load_ended(2);
+    const uint64_t first = _i == 0 ? join_two("0", 1, 0, 0, 0) : 0;
+
+    const uint64_t old = join_two("old", 77, 1, _i == 0 ? 11 : 10, 0);
+
+    ck_hears_and_leaves(old);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    if (_i != 0) {
+        join_two("0", 1, 0, 0, 0);
+    } else {
+        ck_assert_ptr_null(fix_heard(first, MS_MSG_STOP));
+    }
+    const uint64_t second = join_two("1", 2, 0, 0, 0);
+    ck_assert_ptr_nonnull(fix_heard(second, MS_MSG_ASSIGN));
+}
+END_TEST
+
+/* Its rank, which may be beyond those that there are, is none of the job that has ended now. */
+START_TEST(rank_of_an_earlier_job_has_not_heard_for_one_of_this)
+{
+    load_ended(_i == 0 ? 2 : 1024);
+    const uint64_t a = join_two("0", 1, 0, 0, 0), b = join_two("1", 2, 0, 0, 0);
+    const Ms__Assign *assign = fix_heard(b, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    const uint64_t generation = assign->generation;
+    fix_ready(a, 2, generation, 0);
+    fix_ready(b, 2, generation, 1);
+    fix_done(a, 2, generation, 0, 0, "");
+    fix_done(b, 2, generation, 1, 0, "");
+    fix_close(a);
+    Ms__Leave leave = MS__LEAVE__INIT;
+    fix_say(b, MS_MSG_LEAVE, &leave.base);
+
+    const uint64_t old = join_two("old", 77, 1, 11, _i == 0 ? 0 : 1000);
+    fix_say(old, MS_MSG_LEAVE, &leave.base);
+
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    fix_pass(MS_UNHEARD_MS);
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_logged("topology.unheard workers=1: "), 1);
 }
 END_TEST
 
@@ -510,6 +576,8 @@ int main(void)
     tcase_add_test(tc, cancelled_job_whose_node_is_not_back_is_cancelled);
     tcase_add_test(tc, cancel_at_step_becomes_hard_after_a_restart_too);
     tcase_add_test(tc, dynamic_cluster_that_is_found_ended_waits_for_all_ranks_to_hear_of_it);
+    tcase_add_loop_test(tc, dynamic_cluster_that_forms_anew_is_not_ended_by_an_old_worker, 0, 2);
+    tcase_add_loop_test(tc, rank_of_an_earlier_job_has_not_heard_for_one_of_this, 0, 2);
     tcase_add_test(tc, dynamic_cluster_adopts_its_job);
     suite_add_tcase(suite, tc);
     tc = tcase_create("queue and history");
