@@ -84,12 +84,6 @@ int resume_check(const struct job *job, const struct checkpoint_manifest *manife
     return rc < 0 ? rc : check_length(job, path, manifest, err);
 }
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* The folder is resolved, and not the manifest: where that is a link, its own name says its step,
  * and beside it lie its data. */
 static int take(const char *path, struct checkpoint_manifest *m, struct resume_point *ret,
@@ -98,9 +92,9 @@ static int take(const char *path, struct checkpoint_manifest *m, struct resume_p
     char folder[MS_PATH_MAX + 1];
     char *real = realpath(ms_folder_of(path, folder, sizeof(folder)), NULL);
     const char *above = real == NULL || strcmp(real, "/") == 0 ? "" : real;
-    int fits = real != NULL && strlen(above) + 1 + strlen(name_of(path)) <= MS_PATH_MAX;
+    int fits = real != NULL && strlen(above) + 1 + strlen(ms_name_of(path)) <= MS_PATH_MAX;
     if (fits) {
-        snprintf(ret->path, sizeof(ret->path), "%s/%s", above, name_of(path));
+        snprintf(ret->path, sizeof(ret->path), "%s/%s", above, ms_name_of(path));
         ret->step = m->step;
         ret->epoch = m->epoch;
         ret->step_in_epoch = m->step_in_epoch;
@@ -235,7 +229,7 @@ static int is_among(const struct checkpoint_entries *there, const char *name,
     for (size_t i = 0; i < there->n; i++) {
         const char *path = there->entries[i].path;
         char wanted[CHECKPOINT_PATH_MAX];
-        if (strcmp(name_of(path), name) == 0) {
+        if (strcmp(ms_name_of(path), name) == 0) {
             memcpy(named, path, CHECKPOINT_PATH_MAX);
             return 1;
         }
@@ -261,8 +255,8 @@ static int fail_missing(const char *place, const struct checkpoint_entries *ther
     if (there->n == 0) {
         return ms_fail(err, MS_E_REFUSED, "--resume: there is no %s", shown);
     }
-    ms_text_end(oldest, sizeof(oldest), name_of(there->entries[there->n - 1].path));
-    ms_text_end(newest, sizeof(newest), name_of(there->entries[0].path));
+    ms_text_end(oldest, sizeof(oldest), ms_name_of(there->entries[there->n - 1].path));
+    ms_text_end(newest, sizeof(newest), ms_name_of(there->entries[0].path));
     return there->n == 1
                ? ms_fail(err, MS_E_REFUSED,
                          "--resume: there is no %s; in that folder, or below it, there is %s",
@@ -281,8 +275,8 @@ static int search_beside(const struct job *job, const char *place, struct checkp
     char folder[MS_PATH_MAX + 1];
     char named[CHECKPOINT_PATH_MAX];
     (void)search_folder(job, ms_folder_of(place, folder, sizeof(folder)), &there, NULL);
-    int rc = is_among(&there, name_of(place), named) ? checkpoint_search(named, ret, err)
-                                                     : fail_missing(place, &there, err);
+    int rc = is_among(&there, ms_name_of(place), named) ? checkpoint_search(named, ret, err)
+                                                        : fail_missing(place, &there, err);
     checkpoint_entries_fini(&there);
     return rc;
 }

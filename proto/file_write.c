@@ -78,17 +78,11 @@ static int draw_step(const char *path, char buf[STEP_PATH_MAX])
     return 0;
 }
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* Of a file that is to go: with its number, and the name that it had, whoever finds it can do what
  * its process had to. A name that leaves no room for that has a lot alone. */
 static int draw_going(const char *path, int fd, char buf[STEP_PATH_MAX])
 {
-    const char *name = name_of(path);
+    const char *name = ms_name_of(path);
     struct stat st;
     const int rc = draw_step(path, buf);
     if (rc == 0 && strlen(name) <= GOING_NAME_MAX && fstat(fd, &st) == 0) {

@@ -18,6 +18,12 @@ const char *ms_folder_of(const char *path, char *buf, size_t size)
     return buf;
 }
 
+const char *ms_name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 int ms_folder_open(const char *path)
 {
     char folder[MS_PATH_MAX + 33];

@@ -1,4 +1,4 @@
-/* folder.h - the folder that a path lies in. Any thread. */
+/* folder.h - the folder that a path lies in, and its name there. Any thread. */
 #ifndef MS_FOLDER_H
 #define MS_FOLDER_H
 
@@ -6,6 +6,9 @@
 
 /* "/a/b" lies in "/a", "/a" in "/", "a" in ".". Cut where buf is too small. Returns buf. */
 const char *ms_folder_of(const char *path, char *buf, size_t size);
+
+/* "b" of "/a/b" and of "b", "" of "/a/": within path. */
+const char *ms_name_of(const char *path);
 
 /* Opens it for reading: to sync or to lock it. A path of up to MS_PATH_MAX + 32 bytes. -1 with
  * errno set. */

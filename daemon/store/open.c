@@ -104,8 +104,7 @@ int store_fail_damage(struct store *store, struct ms_err *err, const char *fmt, 
         what[0] = '\0';
     }
     va_end(args);
-    const char *slash = strrchr(store->path, '/');
-    const char *name = slash != NULL ? slash + 1 : store->path;
+    const char *name = ms_name_of(store->path);
     ms_folder_of(store->path, folder, sizeof(folder));
     /* with all that lies beside it: the log of one file inside another is the end of both */
     return ms_fail(err, MS_E_CONFIG,

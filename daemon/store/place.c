@@ -34,8 +34,7 @@ static int follow(const char *link, const char *setting, char **ret, struct ms_e
 static int make_absolute(const char *database, char **ret, struct ms_err *err)
 {
     char folder[MS_PATH_MAX + 1];
-    const char *slash = strrchr(database, '/');
-    const char *name = slash != NULL ? slash + 1 : database;
+    const char *name = ms_name_of(database);
     char *real = realpath(ms_folder_of(database, folder, sizeof(folder)), NULL);
     if (real == NULL) {
         int rc = ms_fail_errno(err, MS_E_CONFIG,

@@ -5,6 +5,7 @@
 #include "libworker/data/json_text.h"
 #include "libworker/network/network.h"
 #include "libworker/onnx/onnx.h"
+#include "proto/folder.h"
 #include "proto/nearest.h"
 #include "proto/text.h"
 
@@ -46,8 +47,7 @@ static void stem_of(const char *path, char *buf, size_t size)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
+    const char *name = ms_name_of(path);
     const char *dot = strrchr(name, '.');
     const size_t n = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
     snprintf(buf, size, "%.*s", (int)n, name);

@@ -215,8 +215,7 @@ static int is_of(const char *path, const struct epoch_step *wanted)
 int checkpoint_find_named(const char *path, char ret[CHECKPOINT_PATH_MAX])
 {
     char folder[MS_PATH_MAX + 1];
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
+    const char *name = ms_name_of(path);
     struct checkpoint_entries entries;
     struct epoch_step wanted;
     const int n = snprintf(ret, CHECKPOINT_PATH_MAX, "%s%s", path, manifest_end);
@@ -258,8 +257,7 @@ int checkpoint_search(const char *path, struct checkpoint_entries *ret, struct m
     }
     if (!S_ISDIR(st.st_mode)) {
         char folder[MS_PATH_MAX + 1];
-        const char *slash = strrchr(path, '/');
-        const char *name = slash != NULL ? slash + 1 : path;
+        const char *name = ms_name_of(path);
         uint64_t step = step_of(name, NULL);
         return step == 0
                    ? ms_fail(err, MS_E_INVALID,
@@ -319,8 +317,7 @@ static int read_text(int fd, const char *path, char **ret, size_t *ret_size, str
 const char *checkpoint_data_path(const char *path, const struct checkpoint_manifest *manifest,
                                  char ret[CHECKPOINT_PATH_MAX])
 {
-    const char *slash = strrchr(path, '/');
-    snprintf(ret, CHECKPOINT_PATH_MAX, "%.*s%s", slash != NULL ? (int)(slash + 1 - path) : 0, path,
+    snprintf(ret, CHECKPOINT_PATH_MAX, "%.*s%s", (int)(ms_name_of(path) - path), path,
              manifest->data);
     return ret;
 }
@@ -336,8 +333,7 @@ static const char *name_data(const char *path, char *ret, size_t size)
 /* Both files are called alike, and after the step. */
 static int check_names(const char *path, const struct checkpoint_manifest *m, struct ms_err *err)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
+    const char *name = ms_name_of(path);
     size_t stem = strlen(name) - (sizeof(manifest_end) - 1);
     if (step_of(name, NULL) != m->step || strncmp(name, m->data, stem) != 0 ||
         strcmp(m->data + stem, data_end) != 0) {

@@ -115,7 +115,7 @@ static int draw_name(const char *path, char ret[ANEW_MAX], struct ms_err *err)
 static void clear_others(const char *path, const char *own)
 {
     char folder[MS_PATH_MAX + 33];
-    const char *name = strrchr(own, '/') != NULL ? strrchr(own, '/') + 1 : own;
+    const char *name = ms_name_of(own);
     const size_t n_head = strlen(name) - LOT_DIGITS;
     DIR *dir = opendir(ms_folder_of(path, folder, sizeof(folder)));
     if (dir == NULL) {
