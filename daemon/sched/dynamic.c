@@ -136,7 +136,7 @@ static uint32_t n_workers(const struct sched *s)
 /* It was a rank of the job that has ended, and comes to hear of it. */
 static bool comes_to_hear(const struct sched *s, const Ms__Register *msg)
 {
-    return s->ending && msg->job != 0 && msg->job == s->ended_job;
+    return msg->job != 0 && msg->job == s->ended_job;
 }
 
 const char *dynamic_refusal(struct sched *s, const struct node_info *info, const Ms__Register *msg,
@@ -326,8 +326,6 @@ static int64_t ends_at(const struct sched *s)
     return leave > hear ? leave : hear;
 }
 
-static void end_now(struct sched *s);
-
 /* Whoever has no rank, and waits for one, and whoever let go of his since. */
 static void tell_end(struct sched *s)
 {
@@ -346,6 +344,25 @@ static void note_arrivals(struct sched *s)
         s->ending_until_ms = after_ms(s, s->leave_ms);
     }
     s->n_leaving = s->n_registered;
+}
+
+static void end_now(struct sched *s)
+{
+    s->exited = true;
+    timer_stop(s, &s->ending_timer);
+    if (s->n_registered > 0) {
+        emit_log(s, MS_LOG_WARNING,
+                 "topology.left_behind nodes=%u: they did not leave within %lld "
+                 "ms, ignoring",
+                 s->n_registered, (long long)s->leave_ms);
+    }
+    if (n_away(s) > 0) {
+        emit_log(s, MS_LOG_WARNING,
+                 "topology.unheard workers=%u: they did not come back within %d ms to hear of the "
+                 "end; one that is still there knocks on: end it",
+                 n_away(s), MS_UNHEARD_MS);
+    }
+    emit_exit(s, s->exit_status, s->exit_text);
 }
 
 static void wait_or_exit(struct sched *s)
@@ -503,14 +520,17 @@ static void begin_ending(struct sched *s, int code, const char *text, int64_t le
 }
 
 /* Who has not left by then has a reason, and people wonder what the scheduler is there for. */
-static void say_who_stays(struct sched *s)
+void dynamic_say_who_stays(struct sched *s, struct timer *timer)
 {
+    (void)timer;
+    if (ends_at(s) <= s->now.mono_ms) {
+        return; /* it goes at the end of this event */
+    }
     emit_log(s, MS_LOG_WARNING,
              "topology.waits_for_end for_s=%lld for=%s: end %s to wait no longer", ending_left_s(s),
              emit_quote(s, leaving_words(s)),
              s->n_registered + n_away(s) == 1 ? "that process" : "those processes");
     s->said_who_stays = true;
-    timer_arm(s, &s->ending_timer, TIMER_ENDING, ends_at(s));
 }
 
 void dynamic_timeout(struct sched *s, struct timer *timer)
@@ -582,7 +602,7 @@ void dynamic_found_ended(struct sched *s, const struct job *job, struct node *no
         topo_set(s, TOPO_ON_COMPLETE);
         end_with(s, job, true);
     }
-    if (s->ending && job->id == s->ended_job && is_rank) {
+    if (job->id == s->ended_job && is_rank) {
         node->end_rank = claim->rank + 1;
     }
 }
@@ -593,38 +613,6 @@ void dynamic_left(struct sched *s, const struct node *node)
         s->unheard[node->end_rank - 1] = false;
         s->n_unheard--;
     }
-}
-
-void dynamic_exit(struct sched *s, struct timer *timer)
-{
-    (void)timer;
-    if (s->exited) {
-        return;
-    }
-    if (s->now.mono_ms < ends_at(s)) {
-        say_who_stays(s);
-        return;
-    }
-    end_now(s);
-}
-
-static void end_now(struct sched *s)
-{
-    s->exited = true;
-    timer_stop(s, &s->ending_timer);
-    if (s->n_registered > 0) {
-        emit_log(s, MS_LOG_WARNING,
-                 "topology.left_behind nodes=%u: they did not leave within %lld "
-                 "ms, ignoring",
-                 s->n_registered, (long long)s->leave_ms);
-    }
-    if (n_away(s) > 0) {
-        emit_log(s, MS_LOG_WARNING,
-                 "topology.unheard workers=%u: they did not come back within %d ms to hear of the "
-                 "end; one that is still there knocks on: end it",
-                 n_away(s), MS_UNHEARD_MS);
-    }
-    emit_exit(s, s->exit_status, s->exit_text);
 }
 
 int dynamic_check(const struct sched *s, struct ms_err *err)

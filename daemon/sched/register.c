@@ -258,7 +258,7 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     struct node_info info;
     int code = 0;
     const bool is_foreign = stamp_is_foreign(s, &msg->stamp);
-    if (!is_foreign && stamp_refused(s, conn, event->id, &msg->stamp)) {
+    if (!is_foreign && stamp_is_ahead(s, conn, event->id, &msg->stamp)) {
         return;
     }
     const char *text = s->mode->lets_be(s, msg);
@@ -267,7 +267,7 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
         return;
     }
     if (is_foreign) {
-        (void)stamp_refused(s, conn, event->id, &msg->stamp);
+        stamp_refuse_foreign(s, conn, event->id);
         return;
     }
     text = message_refusal(s, conn, msg, &code);

@@ -127,21 +127,22 @@ bool stamp_is_foreign(const struct sched *s, const ProtobufCBinaryData *stamp)
     return differ != 0;
 }
 
-bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
-                   const ProtobufCBinaryData *stamp)
+void stamp_refuse_foreign(struct sched *s, const struct conn *conn, uint32_t frame_id)
+{
+    emit_log(s, MS_LOG_WARNING, "conn.foreign_stamp peer=%s text=\"refused\"",
+             emit_quote(s, conn->peer.who.id));
+    emit_error(s, conn->id, frame_id, MS_E_FOREIGN,
+               "what this scheduler is said to have acknowledged was not sealed by its "
+               "database: another database is in its place (a new one, one that is not "
+               "mounted), or somebody made it up");
+}
+
+bool stamp_is_ahead(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                    const ProtobufCBinaryData *stamp)
 {
     uint64_t ticks = 0;
     if (stamp->len == 0 || !s->cfg.has_database) {
         return false;
-    }
-    if (stamp_is_foreign(s, stamp)) {
-        emit_log(s, MS_LOG_WARNING, "conn.foreign_stamp peer=%s text=\"refused\"",
-                 emit_quote(s, conn->peer.who.id));
-        emit_error(s, conn->id, frame_id, MS_E_FOREIGN,
-                   "what this scheduler is said to have acknowledged was not sealed by its "
-                   "database: another database is in its place (a new one, one that is not "
-                   "mounted), or somebody made it up");
-        return true;
     }
     for (size_t i = 0; i < NUMBER; i++) {
         ticks = ticks << 8 | stamp->data[i];
@@ -153,5 +154,15 @@ bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
         stop_for_loss(s, conn->peer.who.id, ticks);
     }
     emit_error(s, conn->id, frame_id, MS_E_CLOSED, "%s", s->refusal);
+    return true;
+}
+
+bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                   const ProtobufCBinaryData *stamp)
+{
+    if (!stamp_is_foreign(s, stamp)) {
+        return stamp_is_ahead(s, conn, frame_id, stamp);
+    }
+    stamp_refuse_foreign(s, conn, frame_id);
     return true;
 }

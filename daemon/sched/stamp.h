@@ -27,7 +27,12 @@ void stamp_count(struct sched *s);
 ProtobufCBinaryData stamp_now(struct sched *s);
 /* It is not one of this database's: never the empty one. */
 bool stamp_is_foreign(const struct sched *s, const ProtobufCBinaryData *stamp);
-/* True if the stamp cannot be let pass and the request was answered here. */
+void stamp_refuse_foreign(struct sched *s, const struct conn *conn, uint32_t frame_id);
+/* Of one that is ours: true if it proves that the database lacks writes; then the request was
+ * answered here. */
+bool stamp_is_ahead(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                    const ProtobufCBinaryData *stamp);
+/* All of these: true if the stamp cannot be let pass and the request was answered here. */
 bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
                    const ProtobufCBinaryData *stamp);
 /* Tick memory. */

@@ -78,7 +78,7 @@ static const struct {
     bool stretches; /* waits for somebody who may have stood still with us */
 } kinds[TIMER_KINDS] = {
     [TIMER_TOPOLOGY] = {dynamic_timeout, false},
-    [TIMER_ENDING] = {dynamic_exit, true},
+    [TIMER_ENDING] = {dynamic_say_who_stays, true},
     [TIMER_DOUBT] = {queue_doubt, true},
     [TIMER_LATE] = {queue_late, true},
     [TIMER_STOP_ANSWER] = {hold_overdue, true},

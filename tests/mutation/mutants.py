@@ -667,7 +667,7 @@ MUTANTS = [
      "a dynamic cluster waits for ever for missing workers"),
     ("links_good_again_unseen", C + "budget.c", "s->due |= run->stands_still && run->n_links < n_links ? DUE_PLACE : 0;", "(void)s; (void)n_links;",
      "a node that counted as not reached is looked at again when another one's pause is over, seconds later"),
-    ("dynamic_never_exits", C + "dynamic.c", ("timer_arm(s, &s->ending_timer, TIMER_ENDING, ends_at(s));", "timer_arm(s, &s->ending_timer, TIMER_ENDING, at);"), ("", ""),
+    ("dynamic_never_exits", C + "dynamic.c", "timer_arm(s, &s->ending_timer, TIMER_ENDING, at);", "",
      "a scheduler whose workers do not leave never ends"),
     ("dynamic_end_unheard", C + "dynamic.c", "const int64_t hear = n_away(s) > 0 ? s->unheard_until_ms : s->now.mono_ms;", "const int64_t hear = s->now.mono_ms;",
      "the scheduler goes before a rank that was away has heard of the job's end, and that one knocks for half an hour"),
