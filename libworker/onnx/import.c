@@ -739,19 +739,27 @@ static int import_graph(struct importer *m, json_t *document)
     return rc;
 }
 
+/* "ONNX, opset 18, of pytorch 2.15.0": what the file does not say of its producer is left out. */
+static void summarize(const struct onnx_file *file, char *buf, size_t size)
+{
+    const MsOnnx__Model *model = file->model;
+    char producer[41]; /* cut between letters */
+    char version[41] = "";
+    ms_text_copy(producer, sizeof(producer), model->producer_name);
+    if (producer[0] != '\0') {
+        ms_text_copy(version, sizeof(version), model->producer_version);
+    }
+    snprintf(buf, size, "ONNX, opset %lld%s%s%s%s", (long long)file->opset,
+             producer[0] != '\0' ? ", of " : "", producer, version[0] != '\0' ? " " : "", version);
+}
+
 /* ret_used: the initializers that its layers have; NULL: nobody asks. */
 static int read_network(const struct onnx_file *file, json_t **ret, json_t **ret_used,
                         struct ms_err *err)
 {
     struct ms_err why = {0, ""};
-    const MsOnnx__Model *model = file->model;
-    char producer[41]; /* cut between letters */
-    char version[41];
     char summary[160];
-    ms_text_copy(producer, sizeof(producer), model->producer_name);
-    ms_text_copy(version, sizeof(version), model->producer_version);
-    snprintf(summary, sizeof(summary), "ONNX, opset %lld%s%s %s", (long long)file->opset,
-             producer[0] != '\0' ? ", of " : "", producer, version);
+    summarize(file, summary, sizeof(summary));
     struct importer m = {.file = file,
                          .err = &why,
                          .by_name = json_object(),

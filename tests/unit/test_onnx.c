@@ -308,8 +308,8 @@ END_TEST
 START_TEST(a_producer_is_cut_between_letters)
 {
     char *text = document_named("producer-long.onnx");
-    ck_assert_ptr_nonnull(strstr(
-        text, "\"summary\":\"ONNX, opset 17, of xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx \""));
+    ck_assert_ptr_nonnull(
+        strstr(text, "\"summary\":\"ONNX, opset 17, of xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\""));
     free(text);
 }
 END_TEST

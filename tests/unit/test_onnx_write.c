@@ -301,6 +301,24 @@ START_TEST(a_model_comes_back)
 }
 END_TEST
 
+/* No version of ours is in it, for the same weights are the same bytes. */
+START_TEST(a_summary_has_no_blank_for_a_version_that_is_not_there)
+{
+    struct onnx_file *file = NULL;
+    struct onnx_written written;
+    json_t *document = NULL;
+    struct graph *graph = graph_of(lists[0], &images);
+    ck_ms_ok(onnx_write(path, graph, &weights, &written, err));
+    ck_ms_ok(onnx_open(path, &file, err));
+    ck_ms_ok(onnx_network(file, &document, err));
+    ck_assert_str_eq(json_string_value(json_object_get(document, "summary")),
+                     "ONNX, opset 21, of msched");
+    json_decref(document);
+    onnx_close(file);
+    graph_destroy(graph);
+}
+END_TEST
+
 /* ---- names ---- */
 
 START_TEST(the_data_has_a_name_that_no_parameter_has)
@@ -406,6 +424,7 @@ int main(void)
     tcase_add_loop_test(t, a_list_of_words_comes_back, 0, (int)MS_ARRAY_SIZE(of_words));
     tcase_add_loop_test(t, a_list_of_patches_comes_back, 0, (int)MS_ARRAY_SIZE(of_patches));
     tcase_add_test(t, a_model_comes_back);
+    tcase_add_test(t, a_summary_has_no_blank_for_a_version_that_is_not_there);
     tcase_add_test(t, the_data_has_a_name_that_no_parameter_has);
     tcase_add_test(t, padding_that_no_layer_has_is_refused_when_it_is_read);
     tcase_add_test(t, what_is_no_node_is_refused);
