@@ -72,16 +72,22 @@ void train_end_early(struct train *train)
     }
 }
 
+/* Better they may have been, and are kept as the best then, where by less than it asks for. */
 void train_say_early(const struct train *train, char *buf, unsigned long size)
 {
     const struct watch *watch = &train->watch;
+    const double min_delta = train->cfg.job->early_stop_min_delta;
+    char by[64] = "";
     buf[0] = '\0';
     if (train->is_early && watch->step > 0) {
+        if (min_delta > 0) {
+            snprintf(by, sizeof(by), " by more than %.6g (early_stop.min_delta)", min_delta);
+        }
         snprintf(buf, size,
                  MS_TEXT_ENDED_EARLY ": %s was %.6g after step %" PRIu64 ", and the %" PRId64
-                                     " evaluation%s since then %s no better",
+                                     " evaluation%s since then %s no better%s",
                  job_judge_metric(&train->cfg.job->early_stop), watch->best, watch->step,
-                 watch->bad, watch->bad == 1 ? "" : "s", watch->bad == 1 ? "was" : "were");
+                 watch->bad, watch->bad == 1 ? "" : "s", watch->bad == 1 ? "was" : "were", by);
     } else if (train->is_early) {
         snprintf(buf, size, MS_TEXT_ENDED_EARLY ": %s was no number in %" PRId64 " evaluations",
                  job_judge_metric(&train->cfg.job->early_stop), watch->bad);

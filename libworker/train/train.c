@@ -775,7 +775,7 @@ static int fail_placeless(struct ms_err *err)
 static int keep_end(struct train *train, int is_asked, struct train_result *result,
                     struct ms_err *err)
 {
-    char early[160];
+    char early[224];
     train->saves = 1;
     train->run_begun_s = ms_mono_s(); /* it may have waited for long: no time of the training */
     int rc = conclude(train, result, err);

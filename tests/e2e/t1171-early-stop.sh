@@ -66,6 +66,7 @@ ok "another metric begins to count anew" run other --resume "$T/part" --set earl
 ok "so it has patience for one more" ends_with other 50
 ok "less than min_delta is no better" run delta --set optimizer.learning_rate=1e-7 --set early_stop.min_delta=0.01 "$T/job.yaml"
 ok "so it ends" ends_with delta 30
+ok "and says that better they may have been, by how much they had to be" grep -q "steps       30; it ended early: loss was .* after step 10, and the 2 evaluations since then were no better by more than 0\.01 (early_stop\.min_delta)" "$T/delta.out"
 
 # ---- whatever an evaluation counts
 ok "perplexity judges, too" run counted --set 'evaluate.metrics=[top5, per_class, confusion, perplexity]' \

@@ -238,6 +238,7 @@ START_TEST(an_early_end_is_said_by_who_saves_it_later)
     ck_assert_int_eq(rmdir(weights), 0);
     train_save_owed(train);
     noted_says("it ended early: loss was ");
+    noted_says(" evaluation since then was no better by more than 1000 (early_stop.min_delta)");
     noted_says("; the weights of step 20, the last, are saved: ");
     train_destroy(train);
 }
