@@ -145,7 +145,8 @@ uint64_t cli_comeback_step(const Ms__JobInfo *job)
     return is_new ? step_from(job) : 0;
 }
 
-/* By the scheduler's own count of time, else by ours. */
+/* By the scheduler's own count of time, else by ours. Who came late, to a job that had recovered
+ * before, has not seen how much of that count is of before. */
 static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job, double now_s,
                             char *dst, size_t size)
 {
@@ -170,7 +171,7 @@ static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job
     }
     snprintf(dst, size, "%s%s%s%s after %s%s%s", lost, lost[0] != '\0' ? "; " : "",
              is_back && step == 0 ? "began anew" : "went on", from,
-             job->recovering_least && !c->recovering_least ? least : "",
+             c->is_late || (job->recovering_least && !c->recovering_least) ? least : "",
              cli_format_duration(time, seconds), again);
     return dst;
 }
@@ -191,6 +192,18 @@ static void take(struct cli_comeback *c, const Ms__JobInfo *job)
     c->again_from = job->again_from;
     c->again_to = job->again_to;
     note_who(c, job);
+}
+
+/* What is running by then is in the counts, too: it is all of them where it is the first. */
+static void take_late(struct cli_comeback *c, const Ms__JobInfo *job)
+{
+    take(c, job);
+    c->is_late = job->recoveries > 0;
+    if (!c->is_late) {
+        c->ranks_lost = 0;
+        c->recovering_ms = 0;
+        c->recovering_least = 0;
+    }
 }
 
 /* A scheduler that was started again counts from there on: what passed here since is more. */
@@ -240,7 +253,9 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
 {
     const char *line = NULL;
     int is_recovering = strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0;
-    if (!c->seen) { /* what was before somebody looked is for `show` to tell */
+    if (!c->seen && is_recovering) {
+        take_late(c, job);
+    } else if (!c->seen) { /* what was before somebody looked is for `show` to tell */
         take(c, job);
     }
     const int runs = strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 && !misses_ranks(job);

@@ -13,6 +13,7 @@ struct cli_comeback {
     int seen;                         /* the fields below are of this job */
     int is_recovering;                /* the last update said so */
     int runs;                         /* ... that it runs, and misses no rank */
+    int is_late;                      /* it stood still already as somebody began to look */
     uint32_t recoveries, ranks_lost;  /* of the last update that did not */
     uint64_t recovering_ms;           /* ... */
     int recovering_least;             /* ... */

@@ -158,6 +158,65 @@ START_TEST(the_schedulers_count_of_time_is_believed)
 }
 END_TEST
 
+/* The count of a job that stands still has what it stood until now in it. */
+START_TEST(who_comes_late_hears_how_long_it_stood_still)
+{
+    recover("");
+    ranks[2].state = (char *)MS_RANK_STATE_LOST;
+    job.ranks_lost = 2;
+    job.recovering_ms = 8080;
+    (void)look(10);
+    job.recovering_ms = 8380;
+    (void)look(10.3);
+    go_on(401);
+    job.recoveries = 1;
+    job.recovering_ms = 8680;
+    ck_assert_str_eq(look(10.6), "rank 2 was lost; went on from step 401 after 8.68 s");
+
+    recover(""); /* the next one is seen whole */
+    (void)look(20);
+    go_on(500);
+    job.recoveries = 2;
+    job.recovering_ms = 8880;
+    ck_assert_str_eq(look(20.2), "went on from step 500 after 0.20 s");
+}
+END_TEST
+
+START_TEST(who_comes_late_hears_how_many_were_lost_and_how_long_at_least)
+{
+    recover("");
+    job.ranks_lost = 2;
+    job.recovering_ms = 8080;
+    job.recovering_least = 1; /* a scheduler was gone, too */
+    (void)look(10);
+    go_on(401);
+    job.recoveries = 1;
+    job.recovering_ms = 8680;
+    ck_assert_str_eq(look(10.6), "2 ranks were lost; went on from step 401 after at least 8.68 s");
+}
+END_TEST
+
+START_TEST(who_comes_late_to_one_that_recovered_before_hears_at_least)
+{
+    job.recoveries = 1;
+    job.ranks_lost = 2;
+    job.recovering_ms = 10000; /* of which nothing tells how much is of now */
+    recover("");
+    (void)look(10);
+    go_on(401);
+    job.recoveries = 2;
+    job.recovering_ms = 10600;
+    ck_assert_str_eq(look(10.6), "went on from step 401 after at least 0.60 s");
+
+    recover("");
+    (void)look(20);
+    go_on(500);
+    job.recoveries = 3;
+    job.recovering_ms = 10800;
+    ck_assert_str_eq(look(20.2), "went on from step 500 after 0.20 s");
+}
+END_TEST
+
 START_TEST(what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long)
 {
     (void)look(1);
@@ -581,6 +640,9 @@ int main(void)
     tcase_add_test(tc, where_it_went_on_is_what_the_scheduler_says);
     tcase_add_test(tc, a_job_that_begins_anew_says_so);
     tcase_add_test(tc, the_schedulers_count_of_time_is_believed);
+    tcase_add_test(tc, who_comes_late_hears_how_long_it_stood_still);
+    tcase_add_test(tc, who_comes_late_hears_how_many_were_lost_and_how_long_at_least);
+    tcase_add_test(tc, who_comes_late_to_one_that_recovered_before_hears_at_least);
     tcase_add_test(tc, what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long);
     tcase_add_test(tc, all_ranks_that_were_lost_meanwhile_are_named);
     tcase_add_test(tc, what_was_too_short_to_be_seen_is_said_too);
