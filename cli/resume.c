@@ -244,19 +244,28 @@ static int is_among(const struct checkpoint_entries *there, const char *name,
     return 0;
 }
 
+/* Wherever below it lies: the path that can be named. */
+static const char *show_newest(const struct checkpoint_entries *there, char *buf, size_t size)
+{
+    const char *path = there->entries[0].path;
+    path += strncmp(path, "./", 2) == 0 ? 2 : 0;
+    return ms_text_end(buf, size, strlen(path) < size ? path : ms_name_of(path));
+}
+
 static int fail_missing(const char *place, const struct checkpoint_entries *there,
                         struct ms_err *err)
 {
-    enum { NAME_SHOWN = 64 };
+    enum { SHOWN = 90, OLDEST_SHOWN = 40, NEWEST_SHOWN = 140 };
     char shown[PLACE_MAX];
-    char oldest[NAME_SHOWN];
-    char newest[NAME_SHOWN];
-    ms_text_end(shown, sizeof(shown), place);
+    char oldest[OLDEST_SHOWN];
+    char newest[NEWEST_SHOWN];
     if (there->n == 0) {
+        ms_text_end(shown, sizeof(shown), place);
         return ms_fail(err, MS_E_REFUSED, "--resume: there is no %s", shown);
     }
+    ms_text_end(shown, SHOWN, place);
     ms_text_end(oldest, sizeof(oldest), ms_name_of(there->entries[there->n - 1].path));
-    ms_text_end(newest, sizeof(newest), ms_name_of(there->entries[0].path));
+    show_newest(there, newest, sizeof(newest));
     return there->n == 1
                ? ms_fail(err, MS_E_REFUSED,
                          "--resume: there is no %s; in that folder, or below it, there is %s",

@@ -5,6 +5,7 @@
 #include "proto/macros.h"
 #include "tests/test.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,19 +158,48 @@ START_TEST(name_that_is_not_there_is_answered_with_those_that_are)
     struct checkpoint_manifest m;
     struct resume_point point;
     char place[300];
+    char other[300];
+    char words[400];
     const char *run = make_run();
     read_golden(&m, NULL, &job);
 
     snprintf(place, sizeof(place), "%s/linear-850", run);
-    ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED,
-                "linear-850; in that folder, or below it, there is linear-13.json");
-    char other[300];
+    snprintf(words, sizeof(words),
+             "linear-850; in that folder, or below it, there is %s/checkpoints/linear-13.json",
+             run);
+    ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED, words);
     snprintf(other, sizeof(other), "%s/checkpoints/linear-7.json", run);
     fclose(fopen(other, "w"));
-    ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED,
-                "there are 2 checkpoints, from linear-7.json to linear-13.json");
+    snprintf(words, sizeof(words),
+             "there are 2 checkpoints, from linear-7.json to %s/checkpoints/linear-13.json", run);
+    ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED, words);
     snprintf(place, sizeof(place), "%s/nowhere/linear-13", run);
     ck_ms_fails(resume_find(&cli, place, &job, &point, err), MS_E_REFUSED, "/nowhere/linear-13");
+    checkpoint_manifest_fini(&m);
+    test_dir_remove(run);
+}
+END_TEST
+
+/* Of a name without a folder in front of it, too: a path that can be typed. */
+START_TEST(name_that_is_not_there_is_answered_with_a_path_from_here)
+{
+    static struct job job;
+    const struct cli cli = {.out = stdout, .err = stderr};
+    struct checkpoint_manifest m;
+    struct resume_point point;
+    const char *run = make_run();
+    read_golden(&m, NULL, &job);
+    const int before = open(".", O_PATH);
+    ck_assert_int_eq(chdir(run), 0);
+
+    ck_ms_fails(resume_find(&cli, "nowhere", &job, &point, err), MS_E_REFUSED,
+                "there is no nowhere; in that folder, or below it, there is "
+                "checkpoints/linear-13.json");
+    ck_ms_ok(resume_find(&cli, "checkpoints/linear-13.json", &job, &point, err));
+
+    ck_assert_int_eq(fchdir(before), 0);
+    close(before);
+    free(point.plan);
     checkpoint_manifest_fini(&m);
     test_dir_remove(run);
 }
@@ -194,6 +224,7 @@ int main(void)
     tcase_add_test(tc, checkpoint_of_a_run_is_found_by_its_name_in_the_run_directory);
     tcase_add_loop_test(tc, manifest_that_is_a_link_keeps_its_own_name_and_place, 0, 2);
     tcase_add_test(tc, name_that_is_not_there_is_answered_with_those_that_are);
+    tcase_add_test(tc, name_that_is_not_there_is_answered_with_a_path_from_here);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
