@@ -11,6 +11,7 @@
 #include "cli/summary.h"
 #include "proto/clock.h"
 #include "proto/state_words.h"
+#include "proto/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -208,13 +209,35 @@ static int note_again(struct run *run, const struct cli_args *args, struct ms_er
                : ms_fail(err, MS_E_NOMEM, "no memory for the words of this run");
 }
 
+/* A checkpoint says from where, and not of what job: that lies in the folder of its run. */
+static int need_job(const struct cli_args *args, struct ms_err *err)
+{
+    char shown[200];
+    char inside[MS_PATH_MAX + 2];
+    char found[MS_PATH_MAX + 32];
+    const char *place = cli_value(args, "resume");
+    if (args->n_words > 0 || place == NULL || place[0] == '\0') {
+        return cli_need_words(args, 1, 1, "JOB.yaml", err);
+    }
+    const int n = snprintf(inside, sizeof(inside), "%s/", place);
+    const int fits = n > 0 && (size_t)n < sizeof(inside);
+    if (!(fits && cli_model_beside(inside, CLI_JOB_FILE, found, sizeof(found))) &&
+        !cli_model_beside(place, CLI_JOB_FILE, found, sizeof(found))) {
+        return cli_need_words(args, 1, 1, "--resume takes no job from there, and JOB.yaml", err);
+    }
+    return ms_fail(err, MS_E_INVALID,
+                   "%s: --resume takes no job from there, and JOB.yaml is missing; that of this "
+                   "run is %s",
+                   args->command, ms_text_end(shown, sizeof(shown), found));
+}
+
 static int prepare(struct run *run, const struct cli_args *args, struct ms_err *err)
 {
     struct cli *cli = run->cli;
     FILE *out = cli->json ? cli->err : cli->out;
     run->started_ms = ms_mono_ms();
     cli_display_init(&run->display, out, cli->live, cli_terminal_width(out), NULL);
-    int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
+    int rc = need_job(args, err);
     if (rc == MS_OK) {
         rc = cli_load_job(args, args->words[0], &run->job, err);
     }

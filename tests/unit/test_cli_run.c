@@ -48,6 +48,33 @@ static unsigned mode_of(const char *dir, const char *name)
     return lstat(path, &st) == 0 ? st.st_mode & 0777U : 0;
 }
 
+/* ---- the job ---- */
+
+/* It lies in the folder of the run, and what --resume names is below it. */
+START_TEST(who_resumes_without_a_job_hears_which_it_is)
+{
+    static const char *const below[] = {"", "/checkpoints", "/checkpoints/net-13",
+                                        "/checkpoints/net-13.json"};
+    static const struct cli_option resume = {.name = "resume", .value = "DIR"};
+    struct cli cli = {.out = stdout, .err = stderr};
+    char path[128];
+    char words[200];
+    snprintf(path, sizeof(path), "%s/checkpoints", root);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    write_file("checkpoints/net-13.json", "");
+    snprintf(path, sizeof(path), "%s%s", root, below[_i]);
+    const struct cli_args args = {
+        .command = "msctl run", .n_given = 1, .given = {{.option = &resume, .value = path}}};
+
+    ck_ms_fails(cmd_run(&cli, &args, err), MS_E_INVALID,
+                "msctl run: --resume takes no job from there, and JOB.yaml is missing; see: ");
+    write_file("job.json", "{}");
+    snprintf(words, sizeof(words), "JOB.yaml is missing; that of this run is %s%sjob.json", root,
+             _i == 0 ? "/" : "/checkpoints/../");
+    ck_ms_fails(cmd_run(&cli, &args, err), MS_E_INVALID, words);
+}
+END_TEST
+
 /* ---- directories ---- */
 
 START_TEST(a_directory_is_named_after_job_and_time)
@@ -1091,6 +1118,7 @@ int main(void)
     Suite *suite = suite_create("cli_run");
     TCase *tc = tcase_create("run");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, who_resumes_without_a_job_hears_which_it_is, 0, 4);
     tcase_add_test(tc, a_directory_is_named_after_job_and_time);
     tcase_add_test(tc, runs_of_the_same_second_get_different_directories);
     tcase_add_test(tc, a_directory_that_is_not_empty_is_refused);
