@@ -90,7 +90,7 @@ int lower_conv_pd(struct lowering *lo, int index, const struct dn_spec *given, i
                   struct dn_pd **ret, struct ms_err *err)
 {
     struct dn_spec any = *given;
-    int rc = all_any(lo->plan, &any, err);
+    int rc = given->weights == NULL ? dn_md_fail(err) : all_any(lo->plan, &any, err);
     if (rc < 0) {
         return rc;
     }
@@ -107,7 +107,8 @@ int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *err)
     int param = plan->param_of[op->in[1]];
     struct dn_spec spec = {.kind = DN_CONV_BWD_DATA,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
-                           .weights = plan->params[param].md,
+                           .weights =
+                               lower_weights_as(plan, param, dn_pd_md(plan->dn, hint, DN_WEIGHTS)),
                            .dst = dn_pd_md(plan->dn, hint, DN_DST),
                            .hint = hint};
     lower_window(forward, &spec);
@@ -138,9 +139,9 @@ int lower_weights_gradient(struct lowering *lo, int index, const struct dn_spec 
 {
     struct plan *plan = lo->plan;
     struct operand target;
-    const struct dn_md *want = plan->params[param].md;
     const struct dn_md *made = dn_pd_md(plan->dn, pd, DN_DIFF_WEIGHTS);
-    int rc = lower_param_gradient(lo, dw, param, &target, err);
+    const struct dn_md *want = lower_weights_as(plan, param, made);
+    int rc = want == NULL ? dn_md_fail(err) : lower_param_gradient(lo, dw, param, &target, err);
     if (rc < 0) {
         return rc;
     }
@@ -165,7 +166,8 @@ int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
     int param = plan->param_of[forward->in[1]];
     struct dn_spec spec = {.kind = DN_CONV_BWD_WEIGHTS,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
-                           .weights = plan->params[param].md,
+                           .weights =
+                               lower_weights_as(plan, param, dn_pd_md(plan->dn, hint, DN_WEIGHTS)),
                            .bias = dn_pd_md(plan->dn, hint, DN_BIAS),
                            .dst = dn_pd_md(plan->dn, hint, DN_DST),
                            .hint = hint};

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct dn_md *lower_weights_as(struct plan *plan, int param, const struct dn_md *like)
+{
+    const struct dn_md *md = plan->params[param].md;
+    return md == NULL || dn_md_n_dims(md) == dn_md_n_dims(like)
+               ? md
+               : dn_md_as(plan->dn, like, DN_PLAIN);
+}
+
 int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
                   struct operand *ret, struct ms_err *err)
 {
@@ -46,8 +54,8 @@ static struct operand bias_of(const struct plan *plan, const struct op *op)
 
 struct conv {
     const struct op *op;
-    struct plan_param *param;
-    const struct dn_md *x; /* the source as it lies */
+    const struct plan_param *param; /* as the op sees it */
+    const struct dn_md *x;          /* the source as it lies */
     int64_t groups;
     int64_t out_dims[DN_IMAGE_DIMS];
     struct dn_spec spec;
@@ -152,7 +160,7 @@ static struct dn_pd *pick_weights(struct plan *plan, struct conv *conv)
     if (conv->param->md == NULL || (pd != NULL && dn_pd_rank(pd) == 2)) {
         return pd;
     }
-    struct plan_param *fixed = conv->param;
+    const struct plan_param *fixed = conv->param;
     struct plan_param free_choice = *fixed;
     free_choice.md = NULL;
     conv->param = &free_choice;
@@ -212,13 +220,37 @@ static int obey(struct lowering *lo, int index, struct conv *conv, struct dn_pd 
     return lower_obey(lo, index, &conv->spec, ret, err);
 }
 
+static void set_layout(struct plan_param *param, const struct dn_md *md)
+{
+    param->md = md;
+    param->n_dims = dn_md_n_dims(md);
+    memcpy(param->dims, dn_md_dims(md), (size_t)param->n_dims * sizeof(int64_t));
+}
+
 void lower_fix_param(struct plan_param *param, const struct dn_md *md)
 {
     if (param->md == NULL) {
-        param->md = md;
-        param->n_dims = dn_md_n_dims(md);
-        memcpy(param->dims, dn_md_dims(md), (size_t)param->n_dims * sizeof(int64_t));
+        set_layout(param, md);
     }
+}
+
+/* The parameter as the convolution sees it. */
+static int see_param(struct plan *plan, const struct conv *conv, struct plan_param *ret,
+                     struct ms_err *err)
+{
+    const int64_t *w = graph_tensor(plan->graph, conv->op->in[1])->shape.dim;
+    const int param = plan->param_of[conv->op->in[1]];
+    *ret = plan->params[param];
+    if (ret->md == NULL) {
+        return 0;
+    }
+    const struct dn_md *any = weights_of(plan, conv, w[1] * conv->groups);
+    const struct dn_md *md = any == NULL ? NULL : lower_weights_as(plan, param, any);
+    if (md == NULL) {
+        return dn_md_fail(err);
+    }
+    set_layout(ret, md);
+    return 0;
 }
 
 /* Padded input channels that another plan fixed: the source must have them too. */
@@ -243,11 +275,8 @@ int lower_conv(struct lowering *lo, int index, struct ms_err *err)
     const struct op *op = graph_op(plan->graph, index);
     const struct fusion *fusion = &lo->fusions[index];
     int param = plan->param_of[op->in[1]];
-    int rc = match_padding(lo, index, &plan->params[param], op->in[0], err);
-    if (rc < 0) {
-        return rc;
-    }
-    struct conv conv = {.op = op, .param = &plan->params[param], .x = lo->values[op->in[0]].md};
+    struct plan_param seen;
+    struct conv conv = {.op = op, .param = &seen};
     conv.spec.kind = DN_CONV_FWD;
     conv.spec.inference = !plan->training;
     conv.spec.relu = fusion->relu >= 0;
@@ -255,10 +284,13 @@ int lower_conv(struct lowering *lo, int index, struct ms_err *err)
     lower_window(op, &conv.spec);
     const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
     memcpy(conv.out_dims, y->dim, sizeof(conv.out_dims));
-    rc = bias_layout(plan, op, &conv.spec, err);
+    int rc = see_param(plan, &conv, &seen, err);
+    rc = rc < 0 ? rc : match_padding(lo, index, &seen, op->in[0], err);
+    rc = rc < 0 ? rc : bias_layout(plan, op, &conv.spec, err);
     if (rc < 0) {
         return rc;
     }
+    conv.x = lo->values[op->in[0]].md;
     struct dn_pd *pd = NULL;
     rc = lo->spec != NULL ? obey(lo, index, &conv, &pd, err) : choose(plan, &conv, &pd, err);
     if (rc < 0) {

@@ -98,7 +98,8 @@ int lower_transposed(struct lowering *lo, int index, struct ms_err *err)
         rc = lower_obey(lo, index, &any, &pd, err);
     } else if (rc == 0) {
         spec.dst = given(lo->values[op->in[0]].md, any.dst);
-        spec.weights = p->md != NULL ? p->md : any.weights;
+        const struct dn_md *fixed = lower_weights_as(plan, param, any.weights);
+        spec.weights = fixed != NULL ? fixed : any.weights;
         rc = choose(plan, op, &spec, &any, &pd, err);
     }
     lo->hints[index] = hint;
@@ -132,7 +133,7 @@ int lower_transposed_bwd_data(struct lowering *lo, int index, struct ms_err *err
     int rc = conv_spec(plan, forward, &spec, err);
     if (rc == 0) {
         spec.src = given(dy.md, spec.src);
-        spec.weights = plan->params[param].md;
+        spec.weights = lower_weights_as(plan, param, spec.weights);
         spec.dst = lo->sources[op->forward];
         rc = lower_conv_pd(lo, index, &spec, 1, &pd, err);
     }
@@ -166,7 +167,7 @@ int lower_transposed_bwd_weights(struct lowering *lo, int index, struct ms_err *
     spec.hint = lo->hints[op->forward];
     if (rc == 0) {
         spec.src = given(dy.md, spec.src);
-        spec.weights = plan->params[param].md;
+        spec.weights = lower_weights_as(plan, param, spec.weights);
         spec.dst = lo->sources[op->forward];
         rc = lower_conv_pd(lo, index, &spec, 0, &pd, err);
     }

@@ -123,6 +123,9 @@ int lower_line(const struct lowering *lo, int op);
  * it must be. MS_E_UNSUPPORTED, MS_E_INVALID. */
 int lower_obey(struct lowering *lo, int op, const struct dn_spec *spec, struct dn_pd **ret,
                struct ms_err *err);
+/* The layout of a parameter as an op sees it that has this one in mind: of one that lies in C order
+ * the same bytes may have other dimensions. NULL: it has none yet, or there is no memory. */
+const struct dn_md *lower_weights_as(struct plan *plan, int param, const struct dn_md *like);
 /* The weights of a parameter in the layout that a primitive wants. */
 int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
                   struct operand *ret, struct ms_err *err);

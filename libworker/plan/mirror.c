@@ -44,6 +44,9 @@ size_t mirrors_keep(struct plan *plan, int keep)
             continue;
         }
         struct plan_param *p = &plan->params[param];
+        if (dn_md_n_dims(plan->steps[s].dst) != dn_md_n_dims(p->md)) {
+            continue; /* shared: it would be a layout of other dimensions */
+        }
         int is_first = p->mirror == NULL;
         p->mirror = is_first && keep ? plan->steps[s].dst : p->mirror;
         plan->buffers[buffer].is_mirror = keep && p->mirror == plan->steps[s].dst;

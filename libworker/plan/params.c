@@ -25,6 +25,69 @@ static int param_tensor(const struct plan *plan, int i)
                : graph_param_at(plan->graph, i);
 }
 
+/* ---- parameters that this plan fixes ------------------------------------------------------------
+ */
+
+/* The image whose pixels are the columns of what an op reads as rows; NULL: there is none. */
+static const struct shape *image_behind(const struct graph *graph, int tensor)
+{
+    const struct tensor *t = graph_tensor(graph, tensor);
+    int is_there = 0;
+    while (!is_there && t->shape.n_dims == 2 && t->producer >= 0) {
+        const struct op *op = graph_op(graph, t->producer);
+        is_there = op->kind == OP_DENSE;
+        t = is_there ? t : graph_tensor(graph, op->in[0]);
+    }
+    return t->shape.n_dims == DN_IMAGE_DIMS ? &t->shape : NULL;
+}
+
+static int64_t groups_of(const struct op *op)
+{
+    return op->groups > 1 ? op->groups : 1;
+}
+
+/* Do they see their weights alike? A convolution does so by its groups, a dense layer by the pixels
+ * whose values it reads as they lie. */
+static int sees_alike(const struct graph *graph, const struct op *a, const struct op *b)
+{
+    if (a->kind != b->kind || groups_of(a) != groups_of(b)) {
+        return 0;
+    }
+    const struct shape *of_a = a->kind == OP_DENSE ? image_behind(graph, a->in[0]) : NULL;
+    const struct shape *of_b = a->kind == OP_DENSE ? image_behind(graph, b->in[0]) : NULL;
+    return of_a == NULL || of_b == NULL
+               ? of_a == of_b
+               : of_a->dim[2] == of_b->dim[2] && of_a->dim[3] == of_b->dim[3];
+}
+
+/* Layers of different kinds may share a weight. Then it lies as each of them can take it. */
+static int is_seen_variously(const struct plan *plan, int tensor)
+{
+    const struct op *first = NULL;
+    for (int i = 0; i < plan->n_forward_ops; i++) {
+        const struct op *op = graph_op(plan->graph, i);
+        for (int k = 0; k < op->n_in; k++) {
+            if (op->in[k] == tensor && first != NULL && !sees_alike(plan->graph, first, op)) {
+                return 1;
+            }
+            first = op->in[k] == tensor ? op : first;
+        }
+    }
+    return 0;
+}
+
+static int fix_shared(struct plan *plan, struct plan_param *p, struct ms_err *err)
+{
+    const struct shape *shape = &graph_tensor(plan->graph, p->tensor)->shape;
+    if (shape->n_dims < 2 || !is_seen_variously(plan, p->tensor)) {
+        return 0;
+    }
+    p->md = dn_md(plan->dn, plan->weights_dtype, shape->n_dims, shape->dim, DN_PLAIN);
+    p->n_dims = shape->n_dims;
+    memcpy(p->dims, shape->dim, (size_t)shape->n_dims * sizeof(p->dims[0]));
+    return p->md != NULL ? 0 : dn_md_fail(err);
+}
+
 static int create_primary(struct plan *plan, struct ms_err *err)
 {
     int n_gradients = graph_n_gradients(plan->graph);
@@ -34,12 +97,14 @@ static int create_primary(struct plan *plan, struct ms_err *err)
                        "graph_differentiate first",
                        graph_name(plan->graph), n_gradients, plan->n_params);
     }
-    for (int i = 0; i < plan->n_params; i++) {
+    int rc = 0;
+    for (int i = 0; i < plan->n_params && rc == 0; i++) {
         int tensor = param_tensor(plan, i);
         plan->params[i] = (struct plan_param){.tensor = tensor, .via = DN_ANY};
         plan->param_of[tensor] = i;
+        rc = fix_shared(plan, &plan->params[i], err);
     }
-    return 0;
+    return rc;
 }
 
 /* ---- parameters that a spec gives ---------------------------------------------------------------

@@ -2,9 +2,9 @@
  * of the oracle
  *
  * Lists are drawn from all kinds of layers, with odd sizes, groups that fill no block, gaps, one
- * pixel, branches of images and of rows, and sequences of tokens. Train, tail and evaluation plan
- * are chosen together, go through their text, and are made of it: what is chosen must be what can
- * be obeyed. */
+ * pixel, branches of images and of rows, sequences of tokens, and weights that layers share. Train,
+ * tail and evaluation plan are chosen together, go through their text, and are made of it: what is
+ * chosen must be what can be obeyed. */
 #include "tests/unit/plan_case.h"
 
 #include <stdarg.h>
@@ -13,6 +13,7 @@ enum {
     SEEDS = 120,
     WEBS = 1 << 20 /* their first seed */,
     SEQUENCES = 1 << 21,
+    SHARERS = 1 << 22,
     CLASSES = 5,
     TEXT_MAX = 8192
 };
@@ -514,6 +515,83 @@ static void put_sequence(struct maker *m, int is_of_tokens)
     put(m, "%s{dense: {out: classes}}]", is_of_tokens ? "" : "flatten, ");
 }
 
+/* ---- weights that layers share ---- */
+
+/* A matrix of n rows and columns: of rows, of what was an image, of pixels, of tokens, of a state.
+ */
+static void put_sharer_of_matrix(struct maker *m, int64_t n)
+{
+    const int64_t sides[] = {4, 2};
+    const int64_t side = sides[draw(m, 2)];
+    switch (draw(m, 5)) {
+    case 0:
+        put(m,
+            "{conv2d: {from: s, out: %lld, kernel: %lld, stride: %lld}}, flatten, "
+            "{dense: {out: %lld, parameters: {weight: w}}}",
+            (long long)(n / (side * side)), (long long)(4 / side), (long long)(4 / side),
+            (long long)n);
+        break;
+    case 1:
+        put(m,
+            "{conv2d: {from: s, out: %lld, kernel: 1}}, global_avg_pool, "
+            "{dense: {out: %lld, parameters: {weight: w}}}",
+            (long long)n, (long long)n);
+        break;
+    case 2:
+        put(m,
+            "{conv2d: {from: s, out: %lld, kernel: 1}}, {dense: {out: %lld, over: channels, "
+            "parameters: {weight: w}}}, global_avg_pool",
+            (long long)n, (long long)n);
+        break;
+    case 3:
+        put(m,
+            "{conv2d: {from: s, out: %lld, kernel: 1}}, tokens, "
+            "{dense: {out: %lld, parameters: {weight: w}}}, flatten",
+            (long long)n, (long long)n);
+        break;
+    default:
+        put(m,
+            "{conv2d: {from: s, out: %lld, kernel: 1}}, tokens, "
+            "{rnn: {hidden: %lld, parameters: {%s: w}, output: last}}",
+            (long long)n, (long long)n,
+            draw(m, 2) == 0 ? "weight_hh_l0" : "weight_hh_l0: w, weight_ih_l0");
+    }
+}
+
+/* A kernel (8, 4, 3, 3): of all channels, or of groups of them; forth and back. */
+static void put_sharer_of_kernel(struct maker *m)
+{
+    const int64_t groups = 1 << draw(m, 3);
+    const int is_back = draw(m, 2) == 0;
+    put(m,
+        "{conv2d: {from: s, out: %lld, kernel: 1}}, {%s: {out: %lld, kernel: 3, padding: 1, "
+        "groups: %lld, parameters: {weight: w}}}, global_avg_pool",
+        (long long)(is_back ? 8 : 4 * groups), is_back ? "conv_transpose2d" : "conv2d",
+        (long long)(is_back ? 4 * groups : 8), (long long)groups);
+}
+
+/* Branches that have one weight, each after its own kind. */
+static void put_sharers(struct maker *m)
+{
+    const int is_matrix = draw(m, 2) == 0;
+    const int64_t size = 16 * (1 + draw(m, 4));
+    const int64_t n = 2 + draw(m, 3);
+    put(m, "[{conv2d: {out: %lld, kernel: 1, name: s}}, ", (long long)(1 + draw(m, 20)));
+    for (int64_t i = 0; i < n; i++) {
+        if (is_matrix) {
+            put_sharer_of_matrix(m, size);
+        } else {
+            put_sharer_of_kernel(m);
+        }
+        put(m, ", {tanh: {name: b%lld}}, ", (long long)i);
+    }
+    put(m, "{concat: {from: [");
+    for (int64_t i = 0; i < n; i++) {
+        put(m, "%sb%lld", i == 0 ? "" : ", ", (long long)i);
+    }
+    put(m, "]}}, {dense: {out: classes}}]");
+}
+
 /* ---- what must hold -----------------------------------------------------------------------------
  */
 
@@ -549,7 +627,10 @@ static void drawn_init(struct drawn *d, uint64_t seed)
                                       .height = 1 + draw(m, 9),
                                       .width = 1 + draw(m, 9),
                                       .classes = CLASSES};
-    if (seed >= SEQUENCES) {
+    if (seed >= SHARERS) {
+        d->input.height = d->input.width = 4;
+        put_sharers(m);
+    } else if (seed >= SEQUENCES) {
         d->input.channels = 1 + draw(m, 80);
         d->input.height = d->input.width = 1;
         d->input.tokens = draw(m, 2) == 0 ? d->input.channels : 0;
@@ -709,6 +790,14 @@ START_TEST(sequences_have_a_plan_and_the_gradients_of_the_oracle)
 }
 END_TEST
 
+START_TEST(weights_that_any_layers_share_have_a_plan_and_the_gradients_of_the_oracle)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        check_drawn(SHARERS + seed * 16 + (uint64_t)_i, NULL);
+    }
+}
+END_TEST
+
 /* A process has one cap: Check forks for every case, unless a debugger's user forbids it. */
 START_TEST(on_older_machines_too)
 {
@@ -722,6 +811,7 @@ START_TEST(on_older_machines_too)
     }
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         check_drawn(seed * 16 + 8, isas[_i]);
+        check_drawn(SHARERS + seed * 16 + 8, isas[_i]);
     }
 }
 END_TEST
@@ -735,6 +825,8 @@ int main(void)
     tcase_add_loop_test(
         tc, layers_that_read_any_before_them_have_a_plan_and_the_gradients_of_the_oracle, 0, 2);
     tcase_add_loop_test(tc, sequences_have_a_plan_and_the_gradients_of_the_oracle, 0, 2);
+    tcase_add_loop_test(
+        tc, weights_that_any_layers_share_have_a_plan_and_the_gradients_of_the_oracle, 0, 2);
     tcase_add_loop_test(tc, on_older_machines_too, 0, 2);
     tcase_add_loop_test(tc, what_was_refused_once_has_a_plan, 0, (int)MS_ARRAY_SIZE(refused_once));
     tcase_add_test(tc, groups_of_few_channels_have_fast_code);
