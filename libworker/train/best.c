@@ -380,20 +380,63 @@ static void find_kept(struct train *train)
 
 /* ---- after an evaluation ---- */
 
+/* Weights that are lost are better, for good. */
+static int is_second_to_unkept(const struct train *train, const struct best_one *one)
+{
+    const struct best_one *unkept = &train->unkept;
+    const int wants_more = job_judge_wants_more(&train->cfg.job->best);
+    return unkept->step != 0 && unkept->step != one->step && unkept->value != one->value &&
+           is_before(wants_more, unkept, one);
+}
+
+static void forget_unkept(struct train *train, uint64_t step)
+{
+    if (train->unkept.step == step) {
+        train->unkept = (struct best_one){0, 0};
+    }
+}
+
+int best_say_unkept(const struct train *train, char *buf, size_t size)
+{
+    const struct best_one *unkept = &train->unkept;
+    struct best_file there = {.best = {.step = 0}};
+    const int has_best = find_best(train, &there);
+    const struct best_one best = {there.best.step, there.best.value};
+    if (unkept->step == 0 || unkept->step == train->progress.step ||
+        (has_best && !is_second_to_unkept(train, &best))) {
+        return 0;
+    }
+    const int n =
+        snprintf(buf, size, "the best weights, of step %" PRIu64 " (%s %.6g), are not kept",
+                 unkept->step, job_judge_metric(&train->cfg.job->best), unkept->value);
+    if (has_best && n > 0 && (size_t)n < size) {
+        snprintf(buf + n, size - (size_t)n, ": %s has those of step %" PRIu64 " (%.6g)",
+                 TRAIN_BEST_FILE, best.step, best.value);
+    }
+    return 1;
+}
+
 static void say_kept(struct train *train, const struct best_one *one)
 {
     char name[BEST_NAME_MAX];
     const size_t place = place_of(&train->kept, one->step, one->value);
     const char *metric = job_judge_metric(&train->cfg.job->best);
-    if (place == 0) {
+    const int is_second = is_second_to_unkept(train, one);
+    if (place == 0 && is_second) {
+        rank_log_say(&train->log,
+                     "%s is %.6g after step %" PRIu64 ", the best of what is kept (it was %.6g "
+                     "after step %" PRIu64 ", whose weights are not): kept in %s\n",
+                     metric, one->value, one->step, train->unkept.value, train->unkept.step,
+                     TRAIN_BEST_FILE);
+    } else if (place == 0) {
         rank_log_say(&train->log,
                      "%s is %.6g after step %" PRIu64 ", the best so far: kept in %s\n", metric,
                      one->value, one->step, TRAIN_BEST_FILE);
     } else {
-        rank_log_say(&train->log,
-                     "%s is %.6g after step %" PRIu64 ", number %zu of the best so far: kept in "
-                     "%s\n",
-                     metric, one->value, one->step, place + 1, best_file_name(one->step, name));
+        rank_log_say(
+            &train->log, "%s is %.6g after step %" PRIu64 ", number %zu of %s: kept in %s\n",
+            metric, one->value, one->step, place + 1,
+            is_second ? "what is kept" : "the best so far", best_file_name(one->step, name));
     }
 }
 
@@ -402,7 +445,8 @@ static void say_kept(struct train *train, const struct best_one *one)
 static int save_one(struct train *train, const struct best_list *before,
                     const struct best_one *mine, struct ms_err *err)
 {
-    const int is_best = place_of(&train->kept, mine->step, mine->value) == 0;
+    const int is_second = is_second_to_unkept(train, mine);
+    const int is_best = !is_second && place_of(&train->kept, mine->step, mine->value) == 0;
     char text[MS_ERR_TEXT_MAX];
     struct ms_err why = {0, ""};
     int went = 0;
@@ -413,6 +457,7 @@ static int save_one(struct train *train, const struct best_list *before,
     }
     if (rc == 0) {
         (void)remove_rest(train);
+        forget_unkept(train, mine->step);
         say_kept(train, mine);
         return MS_OK;
     }
@@ -424,6 +469,7 @@ static int save_one(struct train *train, const struct best_list *before,
     } else {
         train->kept = *before; /* the files are those still */
     }
+    train->unkept = is_second ? train->unkept : *mine;
     snprintf(text, sizeof(text), "the weights of step %" PRIu64 ", %s so far, are not kept: %.250s",
              mine->step, is_best ? "the best" : "among the best", ms_err_text(&why));
     train_note(train, text);

@@ -44,6 +44,9 @@ struct train;
 /* After an evaluation with that value, which is a number. What cannot be written is said (on_note),
  * and tried anew the next time. */
 int best_keep(struct train *train, double value, struct ms_err *err);
+/* Of an evaluation before this step whose weights could not be written, and that no kept one is as
+ * good as: which, for people. 0: there is none. */
+int best_say_unkept(const struct train *train, char *buf, size_t size);
 /* Those of that step and value lie there as the best ones. */
 int best_is_here(const struct train *train, uint64_t step, double value);
 

@@ -675,12 +675,18 @@ static void keep_best(struct train *train, struct train_result *result)
 {
     struct ms_err why = {0, ""};
     char lacks[MS_ERR_TEXT_MAX];
-    if (!train->progress.has_eval || train_keep_best(train, &why) == 0) {
-        return;
+    char text[MS_ERR_TEXT_MAX];
+    const int rc = train->progress.has_eval ? train_keep_best(train, &why) : MS_OK;
+    if (!best_say_unkept(train, text, sizeof(text))) {
+        if (rc == MS_OK) {
+            return;
+        }
+        snprintf(text, sizeof(text), "as the best ones they are not kept: %.300s",
+                 ms_err_text(&why));
     }
     snprintf(lacks, sizeof(lacks), "%s", result->lacks);
-    snprintf(result->lacks, sizeof(result->lacks), "%.200s%sas the best ones they are not kept: %s",
-             lacks, lacks[0] != '\0' ? "; " : "", ms_err_text(&why));
+    snprintf(result->lacks, sizeof(result->lacks), "%.200s%s%.300s", lacks,
+             lacks[0] != '\0' ? "; " : "", text);
 }
 
 /* What an end keeps, once no step follows. Steps of the result: they are what they should be, and

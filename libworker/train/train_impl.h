@@ -87,6 +87,7 @@ struct train {
     struct watch watch;      /* of early_stop; the same on all ranks of a step */
     int is_early;            /* steps_total is where that ended the training */
     struct best_list kept;   /* of best: rank 0's, of the files in its run directory */
+    struct best_one unkept;  /* the best evaluation whose weights had no room; step 0: all had */
     struct record record;    /* ... and what this process knows of those that lie elsewhere */
     int stopped;             /* asked to stop at a step boundary, and all ranks agreed */
     double seconds, since_s; /* spent in train_run; the clock at the end of the last step */

@@ -105,6 +105,7 @@ END_TEST
 static int calls_until_sleep; /* 0: there is none */
 static int steals;            /* names for the moment that go before they are renamed */
 static int rooms = -1;        /* so many files of weights get their names still; -1: all */
+static int room_comes_after;  /* so many files had none */
 /* one that is taken away is another process's by then, and no file can be opened */
 static enum { NONE, NEXT, REPLACED } replaces;
 
@@ -155,7 +156,7 @@ int __wrap_rename(const char *from, const char *to)
 {
     come_to_call(to);
     if (rooms >= 0 && is_of_weights(to) && rooms-- == 0) {
-        rooms = 0;
+        rooms = --room_comes_after == 0 ? -1 : 0;
         errno = ENOSPC;
         return -1;
     }
@@ -309,6 +310,8 @@ END_TEST
 
 /* ---- the end ---- */
 
+static int log_fd = -1;
+
 /* Of a job that recovers. more: a key more. */
 static struct train *train_to_end(const char *best, const char *more, struct train_result *ret)
 {
@@ -320,6 +323,7 @@ static struct train *train_to_end(const char *best, const char *more, struct tra
     struct train_config cfg = train_case_config(&job, dir);
     cfg.job_tag = TAG;
     cfg.on_note = on_note;
+    cfg.log_fd = log_fd;
     notes[0] = '\0';
     struct train *train = train_create(&cfg);
     ck_ms_ok(train_prepare(train, &info, err));
@@ -534,6 +538,50 @@ START_TEST(best_weights_that_had_no_room_are_kept_when_it_comes)
     ck_assert_int_eq(result.unsaved, 0);
     ck_assert_uint_eq(best_step_in(dir), 20);
     train_destroy(train);
+}
+END_TEST
+
+static const char *said(FILE *log)
+{
+    static char text[16384];
+    rewind(log);
+    text[fread(text, 1, sizeof(text) - 1, log)] = '\0';
+    return text;
+}
+
+/* The greatest loss, which is wanted here, is the first one; its weights have no room. Those of the
+ * next, at the end, have. */
+START_TEST(what_is_kept_behind_better_ones_that_had_no_room_is_not_called_the_best)
+{
+    char name[BEST_NAME_MAX];
+    struct train_result result;
+    const int keep = 1 + _i;
+    FILE *log = tmpfile();
+    ck_assert_ptr_nonnull(log);
+    rooms = 0;
+    room_comes_after = 1;
+    log_fd = fileno(log);
+    struct train *train = train_to_end(keep == 1 ? "best={mode: max}" : "best={mode: max, keep: 2}",
+                                       "epochs=2", &result);
+    const struct best_one lost = train->unkept;
+
+    ck_assert_uint_eq(lost.step, 10);
+    ck_assert_uint_eq(best_step_in(dir), 20);
+    ck_assert_int_eq(access(path(best_file_name(20, name)), F_OK) == 0, keep == 2);
+    ck_assert_ptr_nonnull(strstr(notes, "the weights of step 10, the best so far, are not kept: "));
+    ck_assert_ptr_nonnull(strstr(said(log), " after step 20, the best of what is kept (it was "));
+    ck_assert_ptr_null(strstr(said(log), " after step 20, the best so far"));
+    ck_assert_ptr_nonnull(strstr(result.kept, "the best weights, of step 10 (loss "));
+    ck_assert_ptr_nonnull(
+        strstr(result.kept, "), are not kept: best.safetensors has those of step 20 ("));
+
+    train->progress.step = 10; /* as it is made again */
+    train->progress.eval_loss = lost.value;
+    ck_ms_ok(train_keep_best(train, err));
+    ck_assert_uint_eq(best_step_in(dir), 10);
+    ck_assert_uint_eq(train->unkept.step, 0);
+    train_destroy(train);
+    fclose(log);
 }
 END_TEST
 
@@ -771,6 +819,8 @@ int main(void)
     tcase_add_loop_test(tc, weights_of_the_end_get_the_room_before_the_best_ones, 0, 2);
     tcase_add_loop_test(tc, who_saves_in_the_place_of_rank_0_saves_what_has_room, 0, 2);
     tcase_add_test(tc, best_weights_that_had_no_room_are_kept_when_it_comes);
+    tcase_add_loop_test(tc, what_is_kept_behind_better_ones_that_had_no_room_is_not_called_the_best,
+                        0, 2);
     tcase_add_test(tc, evaluation_whose_weights_had_no_room_is_tried_anew);
     tcase_add_test(tc, what_has_no_room_is_said_by_the_name_that_it_would_have);
     tcase_add_test(tc, several_are_kept_with_their_steps);
