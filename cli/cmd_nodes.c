@@ -48,7 +48,7 @@ static int add_node(struct cli_table *table, const Ms__NodeInfo *node, const cha
         node->node_id,
         node->state,
         cli_node_words(words, sizeof(words), node),
-        cli_format_duration(seen, (double)node->last_seen_ms / 1000),
+        cli_node_seen(seen, node),
         node->isa,
         node->address,
     };

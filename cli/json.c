@@ -2,6 +2,7 @@
 #include "cli/json.h"
 
 #include "cli/cli.h"
+#include "cli/node_words.h"
 #include "cli/still.h"
 #include "proto/err.h"
 
@@ -16,6 +17,12 @@ json_t *cli_json_real(double x)
 static void put_int(json_t *object, const char *key, uint64_t value)
 {
     json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+/* 0 says that it is not known. */
+static void put_known(json_t *object, const char *key, uint64_t value)
+{
+    json_object_set_new(object, key, value > 0 ? json_integer((json_int_t)value) : json_null());
 }
 
 /* Text that is no UTF-8 would be dropped silently: it goes out as "?" then. */
@@ -70,7 +77,7 @@ static json_t *ranks_json(const Ms__JobInfo *job)
         put_text(o, "host", rank->host_name);
         put_text(o, "state", rank->state);
         put_int(o, "step", rank->step);
-        put_int(o, "pid", rank->pid);
+        put_known(o, "pid", rank->pid);
         put_text(o, "log", rank->log_path);
         json_array_append_new(list, o);
     }
@@ -157,14 +164,16 @@ json_t *cli_json_node(const Ms__NodeInfo *node)
     put_text(o, "state", node->state);
     put_text(o, "activity", node->activity);
     put_text(o, "reason", node->reason);
-    put_int(o, "cores", node->cores);
-    put_int(o, "physical_cores", node->physical);
-    put_int(o, "memory_bytes", node->memory_bytes);
+    put_known(o, "cores", node->cores);
+    put_known(o, "physical_cores", node->physical);
+    put_known(o, "memory_bytes", node->memory_bytes);
     put_text(o, "address", node->address);
-    put_int(o, "last_seen_ms", node->last_seen_ms);
+    json_object_set_new(o, "last_seen_ms",
+                        cli_node_is_heard(node) ? json_integer((json_int_t)node->last_seen_ms)
+                                                : json_null());
     put_text(o, "isa", node->isa);
     put_text(o, "onednn", node->onednn);
-    put_int(o, "pid", node->pid);
+    put_known(o, "pid", node->pid);
     put_text(o, "cert_name", node->cert_name);
     return o;
 }
