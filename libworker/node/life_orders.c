@@ -152,7 +152,7 @@ int life_on_stop(struct life *life, const struct life_input *input)
     if (life->next.generation != 0 && input->generation == life->next.generation) {
         if (!life->next.is_stopped || !life->next.verdict.from_outside) {
             life->next.is_stopped = 1;
-            life_judge_stop(&life->next.verdict, input);
+            life_judge(&life->next.verdict, input, 1);
         }
         return LIFE_TAKEN;
     }
@@ -168,7 +168,7 @@ int life_on_stop(struct life *life, const struct life_input *input)
         hear_last_word(life, input);
         return LIFE_TAKEN;
     }
-    life_judge_stop(&life->verdict, input);
+    life_judge(&life->verdict, input, 1); /* 0: its job has succeeded, whatever this one was at */
     life->is_released = 1;
     life_move(life, LIFE_STOP);
     return LIFE_INTERRUPT;

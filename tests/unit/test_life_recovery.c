@@ -365,6 +365,38 @@ START_TEST(who_has_stopped_saves_after_its_end_if_it_is_asked_to)
 }
 END_TEST
 
+/* Rank 0 is back meanwhile, and all have made the last step: that is its end, too. */
+START_TEST(who_is_to_save_as_its_job_succeeds_has_succeeded)
+{
+    static const struct life_input save = {.event = LIFE_AT_STEP, .generation = 3, .saves = 1};
+    struct life life = trains(3);
+    ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    ck_assert_int_eq(life_apply(&life, &save), LIFE_TAKEN);
+
+    ck_assert_int_eq(order(&life, LIFE_STOP, 3, 0, "all 2 ranks finished 10 steps"),
+                     LIFE_INTERRUPT);
+
+    ck_assert_int_eq(life.verdict.code, 0);
+}
+END_TEST
+
+/* It took a lost rank's place behind the last step, hung, and is not needed any more. */
+START_TEST(who_gets_ready_as_its_job_succeeds_has_succeeded)
+{
+    struct life life = obeyed(3);
+    ck_assert_int_eq(order(&life, LIFE_STOP, 3, 0, "all 2 ranks finished 10 steps"),
+                     LIFE_INTERRUPT);
+    ck_assert_int_eq(life.verdict.code, 0);
+
+    life = trains(3); /* its trainer has not come back to the next round yet */
+    assign_again(&life, 4, life.rank);
+    order(&life, LIFE_STOP, 4, 0, "all 2 ranks finished 10 steps");
+    ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_ABORTED, "given up");
+    ck_assert_int_eq(life.verdict.code, 0);
+}
+END_TEST
+
 /* Where it could not: as often as it is asked. */
 START_TEST(who_could_not_save_after_its_end_tries_again)
 {
@@ -571,6 +603,8 @@ int main(void)
     tcase_add_test(tc, who_leaves_before_the_last_word_is_unheard);
     tcase_add_test(tc, who_holds_and_is_asked_to_stop_after_its_step_stops_there);
     tcase_add_test(tc, who_has_stopped_saves_after_its_end_if_it_is_asked_to);
+    tcase_add_test(tc, who_is_to_save_as_its_job_succeeds_has_succeeded);
+    tcase_add_test(tc, who_gets_ready_as_its_job_succeeds_has_succeeded);
     tcase_add_test(tc, who_could_not_save_after_its_end_tries_again);
     tcase_add_test(tc, who_saves_after_its_end_goes_on_in_a_round_and_does_not_stop_there);
     tcase_add_test(tc, who_has_saved_does_not_once_more);
