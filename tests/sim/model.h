@@ -250,8 +250,9 @@ struct m_job {
     uint64_t last_step;         /* one that has no step behind it; 0: nobody has said so */
     bool spent_at_end;          /* in this event: a loss that others are enough for */
     int64_t round_tardy_at;     /* mono: who hangs in its round is not waited for; SIM_NEVER */
-    bool round_was_idle;        /* after the event before this one: no step is left to make in it */
-    bool has_home;              /* its checkpoints are on one node, ... */
+    int64_t round_tardy_stretch;
+    bool round_was_idle; /* after the event before this one: no step is left to make in it */
+    bool has_home;       /* its checkpoints are on one node, ... */
     char home[MS_NAME_MAX + 1], home_owner[MS_PRINCIPAL_MAX + 1];
     uint64_t home_folder, home_step; /* ... the newest that is known, on this one; step 0: none */
     bool home_guess;                 /* ... or may be */
@@ -260,7 +261,8 @@ struct m_job {
     int64_t told_at; /* mono: the process that has rank 0 told of a step; SIM_NEVER: not yet */
     bool awaited_home, needs_home;       /* as the round under way began */
     int64_t without_at, without_stretch; /* mono: ... from then on, if all have ended */
-    int64_t tardy_at;      /* mono: who has not ended is passed over; SIM_NEVER: not so */
+    int64_t tardy_at; /* mono: who has not ended is passed over; SIM_NEVER: not so */
+    int64_t tardy_stretch;
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     bool lost_silent;      /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
@@ -500,6 +502,7 @@ void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank);
 void m_look_for_saver(struct model *m, struct m_job *job);
 void m_save_time(struct model *m, struct m_job *job);
 /* Some have ended, and others hang: they have their time, and are passed over then. */
+void m_expect_round(const struct model *m, struct m_job *job);
 void m_look_for_tardy(const struct model *m, struct m_job *job);
 bool m_tardy_is_due(const struct model *m, const struct m_job *job);
 void m_tardy_time(struct model *m, struct m_job *job);

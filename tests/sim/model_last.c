@@ -99,7 +99,7 @@ void m_saver_answered(struct m_job *job, uint32_t rank)
 bool m_tardy_is_due(const struct model *m, const struct m_job *job)
 {
     return m->event->kind == SCHED_EV_TIME && job->tardy_at != SIM_NEVER &&
-           m->mono >= job->tardy_at;
+           m->mono >= job->tardy_at + m->stretch - job->tardy_stretch;
 }
 
 void m_forget_savers(struct m_job *job)
@@ -195,6 +195,7 @@ void m_look_for_tardy(const struct model *m, struct m_job *job)
 {
     if (job->tardy_at == SIM_NEVER && awaits(m, job)) {
         job->tardy_at = m->mono + MS_CANCEL_GRACE_MS;
+        job->tardy_stretch = m->stretch;
     }
 }
 
@@ -226,10 +227,17 @@ static bool round_is_idle(const struct model *m, const struct m_job *job)
            !m_stops_at_step(job) && m_can_do_without(m, job, job->workers);
 }
 
+static int64_t round_tardy_at(const struct model *m, const struct m_job *job)
+{
+    return job->round_tardy_at == SIM_NEVER
+               ? SIM_NEVER
+               : job->round_tardy_at + m->stretch - job->round_tardy_stretch;
+}
+
 /* Who hangs in it has had his time. */
 static bool round_is_tardy(const struct model *m, const struct m_job *job)
 {
-    return round_is_idle(m, job) && m->mono >= job->round_tardy_at;
+    return round_is_idle(m, job) && m->mono >= round_tardy_at(m, job);
 }
 
 bool m_round_hangs(const struct model *m, const struct m_job *job)
@@ -238,18 +246,25 @@ bool m_round_hangs(const struct model *m, const struct m_job *job)
            round_is_tardy(m, job);
 }
 
+void m_expect_round(const struct model *m, struct m_job *job)
+{
+    job->round_tardy_at = m->mono + MS_CANCEL_GRACE_MS;
+    job->round_tardy_stretch = m->stretch;
+}
+
 void m_watch_round(struct model *m, struct m_job *job)
 {
-    if (m->event->kind == SCHED_EV_TIME && !m->turn_is_full && m->mono >= job->round_tardy_at) {
-        job->round_tardy_at = m->mono + MS_CANCEL_GRACE_MS;
+    if (m->event->kind == SCHED_EV_TIME && !m->turn_is_full && m->mono >= round_tardy_at(m, job)) {
+        m_expect_round(m, job);
     }
     job->round_was_idle = round_is_idle(m, job);
 }
 
 void m_round_moves(const struct model *m, struct m_job *job)
 {
-    job->round_tardy_at =
-        job->round_tardy_at == SIM_NEVER ? SIM_NEVER : m->mono + MS_CANCEL_GRACE_MS;
+    if (job->round_tardy_at != SIM_NEVER) {
+        m_expect_round(m, job);
+    }
 }
 
 static bool may_call_off(const struct model *m, const struct m_job *job)

@@ -444,6 +444,21 @@ START_TEST(rank_0_is_not_either)
 }
 END_TEST
 
+/* Nobody heard it then. */
+START_TEST(while_the_scheduler_stood_still_it_was_not_silent)
+{
+    all_others_end();
+    fix.now.mono_ms += 2 * MS_CANCEL_GRACE_MS;
+    sched_stood_still(fix.s, 2 * MS_CANCEL_GRACE_MS);
+    fix_time();
+
+    ck_assert_int_eq(n_events("job.not_saved"), 0);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    ends(0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+}
+END_TEST
+
 START_TEST(what_it_saves_in_the_end_is_as_usual)
 {
     all_others_end();
@@ -807,6 +822,7 @@ int main(void)
     tcase_add_test(t, what_was_said_before_a_cancel_is_no_answer_to_it);
     tcase_add_test(t, one_whose_disk_hangs_is_not_waited_for);
     tcase_add_test(t, rank_0_is_not_either);
+    tcase_add_test(t, while_the_scheduler_stood_still_it_was_not_silent);
     tcase_add_test(t, what_it_saves_in_the_end_is_as_usual);
     tcase_add_test(t, that_it_cannot_is_no_news_then);
     tcase_add_test(t, its_time_begins_when_one_has_ended_that_could_save);
