@@ -20,6 +20,7 @@ static void on_terminate(evutil_socket_t number, short what, void *arg)
     }
     /* a dynamic cluster that is ended before its job has failed; a service has just ended */
     int status = server->options->sched.mode == SCHED_DYNAMIC ? 1 : 0;
+    (void)sched_is_ending(server->sched, &status);
     ms_log(MS_LOG_NOTICE, "scheduler.stop signal=%s", name);
     server_apply(server, &(struct sched_event){.kind = SCHED_EV_DRAIN});
     server_stop(server, status, SERVER_DRAIN_MS, "a signal");

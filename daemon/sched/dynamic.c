@@ -65,6 +65,14 @@ static const char *spec_refusal(struct sched *s, const struct node_info *info,
     if (strcmp(digest, s->spec_digest) == 0) {
         return NULL;
     }
+    if (s->spec_node[0] == '\0') {
+        return emit_text(
+            s,
+            "the job of worker %s (digest %.*s) is not the one that has not ended in %.150s "
+            "(digest %.*s): start all workers with that job's file and options, or, to forget it, "
+            "the scheduler with another MS_RECOVERY_PATH",
+            info->node_id, DIGEST_SHOWN, digest, s->database, DIGEST_SHOWN, s->spec_digest);
+    }
     return emit_text(
         s,
         "the job of worker %s (digest %.*s) is not that of worker %s, which came first "
@@ -268,7 +276,7 @@ int dynamic_load(struct sched *s, struct ms_err *err)
     uint8_t digest[MS_SHA256_BYTES];
     ms_sha256(s->spec, s->spec_bytes, digest);
     ms_sha256_hex(digest, s->spec_digest);
-    ms_text_copy(s->spec_node, sizeof(s->spec_node), "of the last start");
+    s->spec_node[0] = '\0'; /* nobody's: it was there */
     return 0;
 }
 
@@ -504,6 +512,15 @@ const char *dynamic_waiting_for(struct sched *s)
 /* ---- the end ------------------------------------------------------------------------------------
  */
 
+/* We stood still, or judge sooner from now on. */
+void dynamic_stretch(struct sched *s, int64_t ms)
+{
+    if (s->ending) {
+        s->ending_until_ms += ms;
+        s->unheard_until_ms += ms;
+    }
+}
+
 /* Members have leave_ms to go, and never longer than a lease. */
 static void begin_ending(struct sched *s, int code, const char *text, int64_t leave_ms)
 {
@@ -547,17 +564,26 @@ void dynamic_timeout(struct sched *s, struct timer *timer)
     begin_ending(s, MS_E_TIMEOUT, text, MS_TOPO_LEAVE_MS);
 }
 
-/* Those that were to come back, and, where all steps are made, those that are here, or whose
- * connection ended meanwhile: they knock, and know nothing of the job's end. Where it failed who
- * is gone has died. */
-static bool may_be_there(const struct node *node, const struct member *member,
-                         const struct job *job)
+static bool is_process_of(const struct node *node, const struct member *member)
 {
-    const bool has_it = member->hold != NULL && member->hold->node == node;
-    return node != NULL &&
-           (node->state == NODE_NEW ||
-            (job->state == JOB_SUCCEEDED &&
-             (node->state == NODE_LOST || (node->state == NODE_REGISTERED && has_it))));
+    return node != NULL && node->info.incarnation == member->incarnation;
+}
+
+/* Those that were to come back, and those that are here, or whose connection ended meanwhile: they
+ * knock, and know nothing of the job's end. Where a job without recovery failed who is gone has
+ * died, or goes with the others. */
+static bool may_be_there(const struct job *job, uint32_t rank, const struct node *node)
+{
+    const struct member *member = &job->run->members[rank];
+    const struct mend *mend = job->run->mends != NULL ? &job->run->mends[rank] : NULL;
+    if (node != NULL && node->state == NODE_NEW) {
+        return true;
+    }
+    if (!is_process_of(node, member)) { /* it is forgotten, or another one has its id */
+        return job->recovery && member->state == RANK_LOST && mend != NULL && !mend->is_over;
+    }
+    return (job->recovery || job->state == JOB_SUCCEEDED) &&
+           (node->state == NODE_LOST || node->state == NODE_REGISTERED);
 }
 
 /* is_found: an earlier scheduler ended it, and who has heard of it then is not known. */
@@ -565,12 +591,17 @@ static void expect_ranks(struct sched *s, const struct job *job, bool is_found)
 {
     s->unheard = memory_take(job->workers * sizeof(*s->unheard));
     s->ended_job = job->id;
+    s->n_unheard = is_found ? job->workers : 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const struct member *member = is_found ? NULL : &job->run->members[rank];
-        struct node *node = is_found ? NULL : node_find(s, member->node_id);
-        s->unheard[rank] = is_found || may_be_there(node, member, job);
+        s->unheard[rank] = is_found;
+    }
+    for (uint32_t rank = 0; rank < job->workers && !is_found; rank++) {
+        const struct member *member = &job->run->members[rank];
+        struct node *node = node_find(s, member->node_id);
+        s->unheard[rank] = may_be_there(job, rank, node);
         s->n_unheard += s->unheard[rank];
-        if (s->unheard[rank] && node != NULL && node->state == NODE_REGISTERED) {
+        if (s->unheard[rank] && node != NULL && node->state == NODE_REGISTERED &&
+            is_process_of(node, member)) {
             node->end_rank = rank + 1;
         }
     }
@@ -598,7 +629,8 @@ void dynamic_found_ended(struct sched *s, const struct job *job, struct node *no
                          const struct claim *claim)
 {
     const bool is_rank = claim->generation == job->generation && claim->rank < job->workers;
-    if (s->topo == TOPO_INITIALIZING && is_rank && s->n_idle == 0) { /* else a new job forms */
+    if (s->topo == TOPO_INITIALIZING && is_rank && s->n_idle == 0 &&
+        queue_n(s) == 0) { /* else another job forms, or is there */
         topo_set(s, TOPO_ON_COMPLETE);
         end_with(s, job, true);
     }

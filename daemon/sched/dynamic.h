@@ -27,6 +27,7 @@ void dynamic_job_ended(struct sched *s, const struct job *job);
 void dynamic_found_ended(struct sched *s, const struct job *job, struct node *node,
                          const struct claim *claim);
 void dynamic_left(struct sched *s, const struct node *node);
+void dynamic_stretch(struct sched *s, int64_t ms);                /* its deadlines */
 void dynamic_say_who_stays(struct sched *s, struct timer *timer); /* timer: unused */
 const char *dynamic_waiting_for(struct sched *s);                 /* "" nobody */
 bool id_is_rank(const char *node_id, uint64_t *ret_rank);

@@ -59,6 +59,11 @@ size_t sched_tick_bytes(const struct sched *s)
     return s->tick_bytes;
 }
 
+size_t sched_tick_stored(const struct sched *s)
+{
+    return s->store_bytes;
+}
+
 int sched_tick_is_full(const struct sched *s)
 {
     return s->store_bytes >= MS_TURN_STORE;

@@ -262,8 +262,9 @@ static const char *run_reason(struct sched *s, const struct job *job)
                            run->complaint.text);
     }
     if (run->n_in[RANK_MISSING] > 0) {
-        return emit_text(s, "waits for the nodes of %s to come back after %s",
-                         ranks_in(s, job, RANK_MISSING), run->expected);
+        return emit_text(s, "waits for the nodes of %s to come back after %s%s",
+                         ranks_in(s, job, RANK_MISSING), run->expected,
+                         s->mode->by_hand ? "; where one has ended: start its worker again" : "");
     }
     if (run->cancelling && run->late_asked) {
         return emit_text(s, "%.200s; waits for %s to save its step", run->cancel_text,

@@ -31,6 +31,7 @@ static void leases_stretch(struct sched *s, int64_t ms)
     s->came_ms += ms;
     s->crowded_ms += ms;
     formers_stretch(s, ms);
+    dynamic_stretch(s, ms);
     timers_stretch(s, ms);
 }
 
@@ -142,6 +143,14 @@ void sched_refuse_writes(struct sched *s, const char *text, int has_room)
     s->refuses_ends = s->refusal[0] != '\0' && !has_room;
     s->due |= DUE_PLACE;
     watch_news(s);
+}
+
+int sched_is_ending(const struct sched *s, int *ret_status)
+{
+    if (s->ending) {
+        *ret_status = s->exit_status;
+    }
+    return s->ending;
 }
 
 void sched_set_driver_stats(struct sched *s, const struct sched_driver_stats *stats)

@@ -287,12 +287,18 @@ int64_t sched_clock_ms(const struct sched *sched);
 
 /* Bytes of tick memory that were taken since sched_begin_tick: what answers cost. */
 size_t sched_tick_bytes(const struct sched *sched);
+/* Bytes of the disk that what was decided since then takes (cost.h). */
+size_t sched_tick_stored(const struct sched *sched);
 /* What was decided since then takes MS_TURN_STORE of the disk: nothing more belongs into this tick,
  * or the reserve of the database would have no room for it. Commit, then go on. */
 int sched_tick_is_full(const struct sched *sched);
 /* The reserve of memory for decisions was spent (memory.h) and is not full again: apply no requests
  * of clients until a sched_begin_tick has mended that. */
 int sched_is_starved(const struct sched *sched);
+
+/* Of a dynamic cluster: its job is over, and it waits for its workers to leave. Returns whether;
+ * *ret_status is what its program ends with then. */
+int sched_is_ending(const struct sched *sched, int *ret_status);
 
 /* What a connection is good for. IDLE: it has not registered, watches nothing and waits for nothing
  * that the core knows of. Unknown ones are IDLE. */

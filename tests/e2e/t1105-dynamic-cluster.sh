@@ -94,6 +94,23 @@ worker m_6 2
 ok "the cluster forms all the same, and ends well" ends_with 0 m
 for i in 0 5 6; do ends_with 0 m_$i; done
 
+# ---- told to end while it waits for one that is away to hear of the job's end
+sched e MS_ENABLE_RECOVERY=1 MS_WORKER_NUM=2
+for i in 0 1; do
+    mkdir -p "$T/run_$i/weights.safetensors/full" # nobody can save them
+    worker "${i}_e" $i MS_ENABLE_RECOVERY=1 MS_WORKER_NUM=2
+done
+ok "all steps are made, and the weights are owed" wait_for 60 logged e "job.not_saved"
+stop 1_e KILL
+wait_for 60 logged e "node.lost"
+rm -r "$T/run_0/weights.safetensors"
+ok "the job succeeds" wait_for 60 logged e "job.succeeded"
+ok "its last worker ends with 0" ends_with 0 0_e
+ok "the scheduler waits for the other one" wait_for 30 logged e "topology.waits_for_end"
+kill -TERM "${pid_of[e]}"
+ok "and ends with the job's status when it is told to" ends_with 0 e
+reap 1_e
+
 mkdir "$T/run_t"
 for seconds in 2 10 50 250; do # until one of them is there in time, however long its start takes here
     rm -f "$T"/t.log "$T"/t_0.log

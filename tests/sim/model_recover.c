@@ -682,7 +682,7 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
 {
     job->rounds++;
     m_forget_savers(job);
-    job->round_tardy_at = m->mono + MS_CANCEL_GRACE_MS;
+    m_expect_round(m, job);
     if (!job->recovery || row->state != job->state || !job->round_due ||
         row->generation <= m->generation || m->draining || m->w->disk.spent ||
         m_formers_are_awaited(m, job, false) || m_saves_at_home(m, job, false) ||
@@ -979,10 +979,12 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
     return idle >= vacant && (!awaits || is_home);
 }
 
-/* A full disk may have no room for a large round, or for many in one turn. */
+/* A full disk may have no room for a large round, or for many in one turn, or for one in a turn
+ * that has stored much. */
 static bool may_lack_room(const struct model *m)
 {
-    return m->refusing && (m->w->disk.spent || m->nodes.n > 64 || m->event->kind != SCHED_EV_TIME);
+    return m->refusing && (m->w->disk.spent || m->nodes.n > 64 || m->event->kind != SCHED_EV_TIME ||
+                           sched_tick_stored(m->w->sched) > MS_STORE_LAST / 4);
 }
 
 /* The last one that holds the state has a pause, or had one just now. */

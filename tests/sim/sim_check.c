@@ -334,7 +334,7 @@ static void check_dynamic_end(struct world *w)
     for (size_t i = 0; i < w->disk.n_jobs; i++) {
         enum sched_job_state state = w->disk.jobs[i].state;
         succeeded += state == JOB_SUCCEEDED;
-        if (state != JOB_SUCCEEDED && state != JOB_FAILED) {
+        if (state != JOB_SUCCEEDED && state != JOB_FAILED && state != JOB_CANCELLED) {
             sim_fail(w, "the scheduler has ended and job %llu is %s", (ull)w->disk.jobs[i].id,
                      sched_job_state_name(state));
         }
@@ -347,12 +347,16 @@ static void check_dynamic_end(struct world *w)
     }
 }
 
-/* A rank that is done and there, and has no connection, hears of the job's end before its scheduler
- * goes, or has had the time to come. */
+/* The end is decided so long before it is stored and said, at most. */
+enum { END_COMMIT_MS = 1000 };
+
+/* A rank that is there, and has no connection, hears of the job's end before its scheduler goes, or
+ * has had the time to come. Of a job without recovery who trains goes with the others. */
 void check_heard(struct world *w)
 {
-    if (w->exit_status != 0 ||
-        (w->end_boot == w->boot && w->now - w->known_ended_at >= MS_UNHEARD_MS)) {
+    const bool all_succeeded = w->exit_status == 0;
+    if ((!all_succeeded && !w->recovery) ||
+        (w->end_boot == w->boot && w->now - w->known_ended_at >= MS_UNHEARD_MS - END_COMMIT_MS)) {
         return;
     }
     for (size_t i = 0; i < w->n_nodes && !w->failed; i++) {
@@ -361,8 +365,9 @@ void check_heard(struct world *w)
                               node->stall_at > w->now + MS_UNHEARD_MS;
         const bool is_rank = w->disk.n_jobs == 1 && node->job == w->disk.jobs[0].id &&
                              node->generation == w->disk.jobs[0].generation;
-        if (is_there && is_rank && node->life.state == LIFE_FINISHING && node->life.is_said &&
-            !node->registered && !node->leaving) {
+        const bool is_done = node->life.state == LIFE_FINISHING && node->life.is_said;
+        if (is_there && is_rank && (is_done || !all_succeeded) && !node->registered &&
+            !node->leaving) {
             sim_fail(w, "the scheduler goes, and node %s has not heard of the job's end", node->id);
         }
     }

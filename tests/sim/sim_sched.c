@@ -285,6 +285,9 @@ static void on_frame(struct world *w, uint32_t number, const uint8_t *bytes, siz
 /* A deadline runs: a good moment to stand still. */
 static bool somebody_waits(const struct world *w)
 {
+    if (w->mode == SCHED_DYNAMIC && w->end_boot == w->boot) {
+        return true;
+    }
     for (size_t i = 0; i < w->model->jobs.n; i++) {
         const struct m_job *job = &w->model->jobs.at[i];
         if (m_is_placed(job) && (job->missing_since != SIM_NEVER || job->blame_at != SIM_NEVER ||
@@ -299,6 +302,7 @@ static void stand_still(struct world *w, int64_t ms)
 {
     w->frozen_until = w->now + ms;
     w->freezes++;
+    w->known_ended_at += ms; /* nobody could come meanwhile */
     sim_trace(w, "scheduler stands still for %lld ms", (long long)ms);
     model_stood_still(w->model, ms);
     sched_stood_still(w->sched, ms); /* told when it wakes; nothing is applied before that */
@@ -749,11 +753,17 @@ static void send_answer(struct world *w, const struct sched_effect *effect)
     free(frame);
 }
 
-/* What its job came to is on the disk, and it talks to nodes. */
-static void note_end(struct world *w)
+/* The job of a dynamic cluster, and what it came to, is on the disk, and it talks to nodes. */
+static void note_job(struct world *w)
 {
-    if (w->mode == SCHED_DYNAMIC && w->end_boot != w->boot && w->disk.n_jobs == 1 &&
-        w->disk.jobs[0].state == JOB_SUCCEEDED) {
+    if (w->mode != SCHED_DYNAMIC || w->disk.n_jobs == 0) {
+        return;
+    }
+    if (w->n_ops > 0 && w->ops[0].kind == OP_SUBMIT && w->ops[0].job == 0) {
+        w->ops[0].job = w->disk.jobs[0].id;
+        w->ops[0].done = true;
+    }
+    if (w->end_boot != w->boot && w->disk.n_jobs == 1 && w->disk.jobs[0].state >= JOB_SUCCEEDED) {
         w->end_boot = w->boot;
         w->known_ended_at = w->now;
     }
@@ -765,7 +775,7 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
         const struct sched_effect *effect = &effects[i];
         switch (effect->kind) {
         case SCHED_DO_SEND:
-            note_end(w);
+            note_job(w);
             send_frame(w, effect);
             break;
         case SCHED_DO_CLOSE:

@@ -364,6 +364,20 @@ bool world_is_tight(const struct world *w)
     return w->jobs_queued_max > 0 || w->specs_mib > 0;
 }
 
+/* The job that the workers bring is cancelled: nobody submits it here, and the driver says when it
+ * is there. */
+static void draw_cancel(struct world *w)
+{
+    const uint32_t brought = w->n_ops++;
+    w->ops[brought] = (struct sim_op){.kind = OP_SUBMIT,
+                                      .person = PEOPLE - 1,
+                                      .workers = w->worker_num,
+                                      .recovery = w->recovery,
+                                      .deadline = SIM_FOREVER};
+    draw_op(w, OP_CANCEL, brought, 2000 + sometime(w, w->faults_end));
+    w->ops[w->n_ops - 1].person = PEOPLE - 1;
+}
+
 /* Who is still named of those that are lost: asked while nodes come and go. */
 static void draw_lists(struct world *w)
 {
@@ -459,6 +473,9 @@ static void draw(struct world *w, int mode)
     n_jobs += world_is_tight(w) || w->goes_dark ? SIM_JOBS_MAX - n_jobs : 0;
     for (uint32_t i = 0; i < n_jobs; i++) {
         draw_job(w);
+    }
+    if (w->mode == SCHED_DYNAMIC && sim_chance(w, 15)) {
+        draw_cancel(w);
     }
     if (w->lost_nodes_max > 0) {
         draw_lists(w);

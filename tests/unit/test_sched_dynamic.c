@@ -583,7 +583,7 @@ START_TEST(who_was_away_as_the_job_ended_hears_of_it_first)
     leave(end_of_two());
     ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
     fix_pass(MS_LEAVE_SAY_MS);
-    ck_assert(fix_logged("topology.waits_for_end for_s=10 for=\"1 that is away to hear of the "
+    ck_assert(fix_logged("topology.waits_for_end for_s=33 for=\"1 that is away to hear of the "
                          "end\": end that process to wait no longer"));
 
     const uint64_t back = come_back_to_hear("0", 1, 0);
@@ -644,6 +644,83 @@ START_TEST(who_was_lost_before_is_not_waited_for)
 }
 END_TEST
 
+static void start_two_that_recover(uint64_t *ret_a, uint64_t *ret_b)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    cfg.recovery = 1;
+    fix_create(&cfg);
+    *ret_a = join("0", 1, 2);
+    *ret_b = join("1", 2, 2);
+    fix_ready(*ret_a, 1, 1, 0);
+    fix_ready(*ret_b, 1, 1, 1);
+}
+
+/* _i: it is cancelled when rank 1 is away already, or rank 1 goes with the word on its way, that it
+ * has stopped behind it or not. */
+START_TEST(who_is_away_as_its_job_is_cancelled_hears_of_it_first)
+{
+    uint64_t a = 0, b = 0;
+    start_two_that_recover(&a, &b);
+    if (_i == 0) {
+        fix_close(b);
+    }
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "alice"), 1, _i == 2);
+    if (_i == 2) {
+        fix_stopped(b, 1, 1, 1);
+        fix_stopped(a, 1, 1, 0);
+    }
+    fix_job_is(1, "CANCELLED", "cancelled by");
+    if (_i > 0) {
+        fix_close(b);
+    }
+    leave(a);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+
+    const uint64_t back = come_back_to_hear("1", 2, 1);
+
+    const Ms__Stop *stop = fix_heard(back, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, MS_E_CANCELLED);
+    leave(back);
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 1);
+}
+END_TEST
+
+START_TEST(who_is_away_as_its_job_fails_hears_of_it_first)
+{
+    uint64_t a = 0, b = 0;
+    start_two_that_recover(&a, &b);
+    fix_close(b);
+    fix_done(a, 1, 1, 0, MS_E_INVALID, "loss is not finite");
+    fix_job_is(1, "FAILED", "loss is not finite");
+    leave(a);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+
+    const uint64_t back = come_back_to_hear("1", 2, 1);
+
+    ck_assert_ptr_nonnull(fix_heard(back, MS_MSG_STOP));
+    leave(back);
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 1);
+}
+END_TEST
+
+START_TEST(who_is_away_as_the_scheduler_stands_still_has_the_time_behind_it)
+{
+    leave(end_of_two());
+    fix.now.mono_ms += MS_UNHEARD_MS + 3000;
+    sched_stood_still(fix.s, MS_UNHEARD_MS + 3000);
+    fix_time();
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+
+    const uint64_t back = come_back_to_hear("0", 1, 0);
+    fix_pass(MS_LEAVE_SAY_MS);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    leave(back);
+
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
+}
+END_TEST
+
 START_TEST(late_worker_hears_that_the_cluster_has_ended)
 {
     uint64_t conn = run_alone();
@@ -694,6 +771,9 @@ static Suite *suite(void)
     tcase_add_test(t, who_comes_late_to_hear_of_the_end_has_a_lease_to_leave);
     tcase_add_test(t, who_does_not_come_to_hear_of_the_end_is_waited_for_some_seconds_only);
     tcase_add_test(t, who_was_lost_before_is_not_waited_for);
+    tcase_add_loop_test(t, who_is_away_as_its_job_is_cancelled_hears_of_it_first, 0, 3);
+    tcase_add_test(t, who_is_away_as_its_job_fails_hears_of_it_first);
+    tcase_add_test(t, who_is_away_as_the_scheduler_stands_still_has_the_time_behind_it);
     tcase_add_test(t, late_worker_hears_that_the_cluster_has_ended);
     suite_add_tcase(s, t);
     return s;
