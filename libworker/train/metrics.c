@@ -96,9 +96,30 @@ static int mend(const struct metrics *metrics, struct ms_err *err)
                : ms_fail_errno(err, MS_E_IO, "cannot mend %s", metrics->path);
 }
 
+/* Of what stands behind the lines that there were, the end is kept: who saved in the place of this
+ * process has added it. Where lines of ours come before it, it is of one that was asleep. */
+static void take_end(struct metrics *metrics)
+{
+    char head[48];
+    char line[DONE_MAX];
+    const int may_be = metrics->is_old && !metrics->is_done && metrics->out.n_waiting == 0;
+    const ssize_t n = may_be ? pread(metrics->out.fd, line, sizeof(line) - 1, metrics->whole) : 0;
+    if (n <= 0) {
+        return;
+    }
+    line[n] = '\0';
+    snprintf(head, sizeof(head), "{\"done\":true,\"steps\":%" PRIu64 ",", metrics->last_step);
+    const char *newline = strchr(line, '\n');
+    if (newline != NULL && strncmp(line, head, strlen(head)) == 0) {
+        metrics->whole += newline + 1 - line;
+        metrics->is_done = 1;
+    }
+}
+
 /* Until then what comes waits. */
 static int renew(struct metrics *metrics, struct ms_err *err)
 {
+    take_end(metrics);
     int rc = metrics->is_old ? make_anew(metrics, err) : 0;
     metrics->is_old &= rc < 0;
     return rc;
@@ -281,7 +302,9 @@ int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, s
              "{\"done\":true,\"steps\":%" PRIu64
              ",\"weights_sha256\":\"%s\",\"plan_sha256\":\"%s\",",
              done->steps, done->weights_sha256, done->plan_sha256);
-    if (metrics->is_done || ends_with(metrics, line)) { /* it may wait still */
+    take_end(metrics);
+    /* It may wait still. Of a file that is to be made anew nothing else stays. */
+    if (metrics->is_done || (!metrics->is_old && ends_with(metrics, line))) {
         return metrics_flush(metrics, err);
     }
     metrics->is_done = 1;

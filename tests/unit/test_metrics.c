@@ -458,6 +458,83 @@ START_TEST(who_wakes_before_it_had_made_the_file_anew_takes_nothing_from_its_suc
 }
 END_TEST
 
+static const struct metrics_done end_at_3 = {
+    .steps = 3, .weights_sha256 = "aa", .plan_sha256 = "bb"};
+
+/* The file has step 3, and who takes it over has no room to make it anew. */
+static struct metrics *take_over_on_a_full_disk(struct metrics *before)
+{
+    struct metrics *metrics = NULL;
+    put_steps(before, 1, 3);
+    limit_files(50);
+    const int opened = metrics_open(path, "0123456789ab", &metrics, NULL);
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(opened, 0);
+    return metrics;
+}
+
+static void ck_ends_once(void)
+{
+    const char *text = slurp();
+    const char *last = strstr(text, "{\"done\":true,\"steps\":3,");
+    ck_assert_int_eq(count("\"done\""), 1);
+    ck_assert_msg(last != NULL && strchr(last, '\n') == text + strlen(text) - 1, "%s", text);
+}
+
+/* Room came, and another rank saved. Rank 0 hears of the end, or goes without a word of it; or
+ * hears of it where there is no room again. */
+START_TEST(end_that_was_added_to_a_file_that_is_to_be_made_anew_stays)
+{
+    struct metrics *before = open_again("0123456789ab");
+    struct metrics *metrics = take_over_on_a_full_disk(before);
+    ck_ms_ok(metrics_add_done(path, "0123456789ab", &end_at_3, err));
+    ck_ends_once();
+
+    if (_i == 1) {
+        ck_ms_ok(metrics_put_done(metrics, &end_at_3, err));
+        ck_ends_once();
+    } else if (_i == 2) {
+        limit_files(50);
+        (void)metrics_put_done(metrics, &end_at_3, NULL);
+        limit_files(RLIM_INFINITY);
+    }
+    metrics_close(metrics);
+
+    ck_ends_once();
+    ck_assert_int_eq(count("\"step\":"), 3);
+    metrics_close(before);
+}
+END_TEST
+
+/* Of who slept, and woke before that file was made anew: its step is not the one that counts. */
+START_TEST(end_behind_lines_of_who_was_asleep_is_told_anew)
+{
+    struct metrics *asleep = open_again("0123456789ab");
+    struct metrics *metrics = take_over_on_a_full_disk(asleep);
+    struct metrics_done done = end_at_3;
+    ck_ms_ok(metrics_put_done(asleep, &done, err));
+    if (_i == 1) {
+        put_steps(metrics, 4, 4);
+        ck_assert_int_eq(count("\"done\""), 0); /* the training goes on */
+    } else {
+        put_steps(asleep, 4, 4);
+        limit_files(50);
+        (void)put_one(metrics, 4);
+        limit_files(RLIM_INFINITY);
+    }
+    done.steps = 4;
+    ck_ms_ok(metrics_add_done(path, "0123456789ab", &done, err));
+
+    ck_ms_ok(metrics_put_done(metrics, &done, err));
+
+    ck_assert_int_eq(count("\"done\""), 1);
+    ck_assert_int_eq(count("\"step\":4,"), 1);
+    ck_assert_int_eq(count("{\"done\":true,\"steps\":4,"), 1);
+    metrics_close(metrics);
+    metrics_close(asleep);
+}
+END_TEST
+
 START_TEST(lost_lines_are_those_of_one_full_disk)
 {
     struct metrics *metrics = open_again("0123456789ab");
@@ -539,6 +616,8 @@ int main(void)
     tcase_add_test(tc, a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error);
     tcase_add_test(tc, what_a_full_disk_does_not_take_waits_and_goes_before_the_next_line);
     tcase_add_test(tc, who_wakes_before_it_had_made_the_file_anew_takes_nothing_from_its_successor);
+    tcase_add_loop_test(tc, end_that_was_added_to_a_file_that_is_to_be_made_anew_stays, 0, 3);
+    tcase_add_loop_test(tc, end_behind_lines_of_who_was_asleep_is_told_anew, 0, 2);
     tcase_add_test(tc, lost_lines_are_those_of_one_full_disk);
     tcase_add_test(tc,
                    another_life_begins_on_a_full_disk_and_makes_the_file_anew_once_there_is_room);
