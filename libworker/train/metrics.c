@@ -329,8 +329,9 @@ int metrics_add_done(const char *path, const char *training, const struct metric
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         rc = look(&metrics, err);
         const int is_whole = rc == 0 && metrics.last_step > 0 && metrics.whole == st.st_size;
-        rc = is_whole && metrics.last_step >= done->steps ? metrics_put_done(&metrics, done, err)
-                                                          : rc;
+        const int has_all = metrics.last_step >= done->steps &&
+                            (!done->has_eval || metrics.last_eval >= done->steps);
+        rc = is_whole && has_all ? metrics_put_done(&metrics, done, err) : rc;
     }
     ms_line_out_fini(&metrics.out);
     close(fd);

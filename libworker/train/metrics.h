@@ -47,6 +47,7 @@ struct metrics_eval {
 
 struct metrics_done {
     uint64_t steps;
+    int has_eval; /* of the last one */
     const char *weights_sha256, *plan_sha256;
     double seconds;
 };
@@ -72,8 +73,8 @@ int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, s
 char *metrics_format_eval(const struct metrics_eval *eval);
 
 /* Of who ends the training in the place of rank 0, and in its folder: that line into its file,
- * which is left as it is where it is not there, does not come to that step, or has the line
- * already. */
+ * which is left as it is where it is not there, does not come to that step or to its evaluation, so
+ * that lines may come behind this one, or has the line already. */
 int metrics_add_done(const char *path, const char *training, const struct metrics_done *done,
                      struct ms_err *err);
 

@@ -575,6 +575,7 @@ static int put_done(struct train *train, const struct train_result *result, stru
 {
     struct ms_err why = {0, ""};
     const struct metrics_done done = {.steps = result->steps,
+                                      .has_eval = result->has_eval,
                                       .weights_sha256 = result->weights_sha256,
                                       .plan_sha256 = result->plan_sha256,
                                       .seconds = result->seconds};

@@ -535,6 +535,34 @@ START_TEST(end_behind_lines_of_who_was_asleep_is_told_anew)
 }
 END_TEST
 
+/* It waits for room: the end is rank 0's to tell then, as where the last step does. */
+START_TEST(end_is_not_added_before_the_evaluation_of_the_last_step)
+{
+    struct metrics_done done = end_at_3;
+    struct metrics *metrics = open_again("0123456789ab");
+    put_steps(metrics, 1, 3);
+    done.has_eval = 1;
+    limit_files(10);
+    const int waits = put_eval(metrics, 1, 3, 0.25, 0.5, NULL, NULL);
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(waits, MS_E_IO);
+    ck_ms_ok(metrics_add_done(path, "0123456789ab", &done, err));
+    ck_assert_int_eq(count("\"done\""), 0);
+
+    if (_i == 0) {
+        ck_ms_ok(metrics_put_done(metrics, &done, err));
+    } else {
+        ck_ms_ok(metrics_flush(metrics, err));
+        ck_ms_ok(metrics_add_done(path, "0123456789ab", &done, err));
+        ck_ms_ok(metrics_put_done(metrics, &done, err));
+    }
+
+    ck_ends_once();
+    ck_assert_int_eq(count("eval_loss"), 1);
+    metrics_close(metrics);
+}
+END_TEST
+
 START_TEST(lost_lines_are_those_of_one_full_disk)
 {
     struct metrics *metrics = open_again("0123456789ab");
@@ -618,6 +646,7 @@ int main(void)
     tcase_add_test(tc, who_wakes_before_it_had_made_the_file_anew_takes_nothing_from_its_successor);
     tcase_add_loop_test(tc, end_that_was_added_to_a_file_that_is_to_be_made_anew_stays, 0, 3);
     tcase_add_loop_test(tc, end_behind_lines_of_who_was_asleep_is_told_anew, 0, 2);
+    tcase_add_loop_test(tc, end_is_not_added_before_the_evaluation_of_the_last_step, 0, 2);
     tcase_add_test(tc, lost_lines_are_those_of_one_full_disk);
     tcase_add_test(tc,
                    another_life_begins_on_a_full_disk_and_makes_the_file_anew_once_there_is_room);

@@ -229,6 +229,45 @@ START_TEST(end_that_a_rank_saves_in_the_place_of_rank_0_is_told_with_its_lines)
 }
 END_TEST
 
+/* An evaluation, which waited for room when its process died. */
+static void cut_last_line(const char *path)
+{
+    char line[1024];
+    long last = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    for (long at = 0; fgets(line, sizeof(line), file) != NULL; at = ftell(file)) {
+        last = at;
+    }
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(line, "\"eval_loss\":"));
+    ck_assert_int_eq(truncate(path, last), 0);
+}
+
+/* Rank 0 may be there still, and write its line behind. */
+START_TEST(end_is_not_told_with_lines_that_lack_the_last_evaluation)
+{
+    static const char *const sets[] = {"evaluate={dataset: {kind: nonlinear, samples: 30}}"};
+    const int lacks_it = _i == 1;
+    char lines[200];
+    struct train *train = owing(sets, MS_ARRAY_SIZE(sets));
+    snprintf(lines, sizeof(lines), "%s/metrics.jsonl", dir);
+    ck_assert_int_eq(rmdir(weights), 0);
+    metrics_close(train->metrics);
+    train->metrics = NULL;
+    train->cfg.rank = 1;
+    if (lacks_it) {
+        cut_last_line(lines);
+    }
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_int_eq(count_ends(), !lacks_it);
+    train_destroy(train);
+}
+END_TEST
+
 /* The loss of an evaluation falls by less than that. */
 START_TEST(an_early_end_is_said_by_who_saves_it_later)
 {
@@ -409,6 +448,7 @@ int main(void)
     tcase_add_test(tc, end_that_another_rank_saved_is_told_by_rank_0_once);
     tcase_add_loop_test(tc, end_that_a_rank_saves_in_the_place_of_rank_0_is_told_with_its_lines, 0,
                         2);
+    tcase_add_loop_test(tc, end_is_not_told_with_lines_that_lack_the_last_evaluation, 0, 2);
     tcase_add_test(tc, an_early_end_is_said_by_who_saves_it_later);
     tcase_add_test(tc, what_is_owed_may_lie_in_a_checkpoint);
     tcase_add_test(tc, who_took_the_last_step_owes_it);
