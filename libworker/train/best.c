@@ -372,7 +372,7 @@ static void find_kept(struct train *train)
     if (has_best) {
         name_best_by_step(train, &best);
     }
-    if (kept->n > 0 && keeps(train) > 1 && (!has_best || kept->ones[0].step != best.best.step)) {
+    if (kept->n > 0 && (!has_best || kept->ones[0].step != best.best.step)) {
         (void)lead_to_best(train, NULL, NULL);
     }
     (void)remove_rest(train);

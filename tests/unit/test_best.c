@@ -649,6 +649,27 @@ START_TEST(who_comes_next_finds_them)
 }
 END_TEST
 
+/* ... and is a job that keeps one. */
+START_TEST(who_comes_next_and_keeps_one_finds_the_best)
+{
+    char name[BEST_NAME_MAX];
+    struct best_file best;
+    train_as(TAG, "best={keep: 3}");
+    ck_assert_int_eq(unlink(path(TRAIN_BEST_FILE)), 0);
+    if (_i == 1) { /* it leads to the second best */
+        ck_assert_int_eq(link(path(best_file_name(step_of_best(2), name)), path(TRAIN_BEST_FILE)),
+                         0);
+    }
+
+    train_as(TAG, "best={}");
+
+    ck_assert(best_file_read(path(TRAIN_BEST_FILE), &best));
+    ck_assert_uint_eq(best.best.step, step_of_best(1));
+    ck_assert_int_eq(count_files(), 1 + 1);
+    ck_assert_str_eq(notes, "");
+}
+END_TEST
+
 START_TEST(more_or_fewer_are_kept_from_then_on)
 {
     train_as(TAG, "best={}");
@@ -825,6 +846,7 @@ int main(void)
     tcase_add_test(tc, what_has_no_room_is_said_by_the_name_that_it_would_have);
     tcase_add_test(tc, several_are_kept_with_their_steps);
     tcase_add_test(tc, who_comes_next_finds_them);
+    tcase_add_loop_test(tc, who_comes_next_and_keeps_one_finds_the_best, 0, 2);
     tcase_add_test(tc, more_or_fewer_are_kept_from_then_on);
     tcase_add_test(tc, those_of_another_training_stay_and_count_for_nothing);
     tcase_add_test(tc, what_cannot_be_written_is_said);
