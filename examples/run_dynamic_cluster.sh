@@ -4,9 +4,9 @@
 #     DATA_PATH=/data/mnist examples/run_dynamic_cluster.sh [JOB.yaml] [WORKERS]
 #
 # One scheduler and eight workers on this host; logs in ./device. On loopback it needs no certificates.
-# With MS_ENABLE_RECOVERY=1 and MS_RECOVERY_PATH a second start goes on with the job of the first: ./device, with its
-# checkpoints, stays then, and workers of the first one that live go on in the place of ours. Without them it is made anew, and
-# one with checkpoints or weights becomes ./device.before, or stays where the job names them (resume: device).
+# With MS_ENABLE_RECOVERY=1 and MS_RECOVERY_PATH a second start goes on with the job of the first, unless that has ended:
+# ./device, with its checkpoints, stays then, and workers of the first one that live go on in the place of ours. Else it is made
+# anew, and one with checkpoints or weights becomes ./device.before, or stays where the job names them (resume: device).
 set -eu
 # shellcheck source=examples/run_dynamic_cluster_common.sh
 . "$(dirname "$0")/run_dynamic_cluster_common.sh"
@@ -23,13 +23,28 @@ check_recovery "$recovers"
 if [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ]; then
     make_room "$job"
 fi
-mkdir -p device
-[ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
-: >device/scheduler.log # there before anybody reads it, and without an older one's lines
-MS_ROLE=MS_SCHED msschedd >>device/scheduler.log 2>&1 &
-scheduler=$!
-logs[scheduler]=device/scheduler.log
-await_scheduler device/scheduler.log
+start_scheduler() {
+    mkdir -p device
+    [ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
+    : >device/scheduler.log # there before anybody reads it, and without an older one's lines
+    MS_ROLE=MS_SCHED msschedd >>device/scheduler.log 2>&1 &
+    scheduler=$!
+    logs[scheduler]=device/scheduler.log
+    await_scheduler device/scheduler.log
+}
+was_there=0
+[ ! -e device ] || was_there=1
+start_scheduler
+# What is in ./device is of a job that has ended, or of none that this scheduler knows: it alone can say so. Its log is to lie in
+# the new one.
+if [ "$recovers" = 1 ] && [ -n "${MS_RECOVERY_PATH:-}" ] && [ $was_there = 1 ] && has_no_job device/scheduler.log; then
+    kill "$scheduler" 2>/dev/null || true
+    wait "$scheduler" || true
+    unset "logs[$scheduler]"
+    [ ! -e device/scheduler.before.log ] || mv device/scheduler.before.log device/scheduler.log
+    make_room "$job"
+    start_scheduler
+fi
 echo "scheduler start success!"
 left=0 # workers of this host that have not ended
 for ((i = 0; i < MS_WORKER_NUM; i++)); do

@@ -22,6 +22,11 @@ await_scheduler() { # LOG
     done
 }
 
+# Has the scheduler found no job in MS_RECOVERY_PATH that is to go on?
+has_no_job() { # LOG
+    grep -q ' scheduler\.loaded jobs_queued=0 jobs_placed=0 ' "$1"
+}
+
 # Who fails says why in the last line of its log; who was killed could not.
 tell() { # LOG STATUS
     [ "$2" -le 128 ] || echo "$1: ended by SIG$(kill -l "$2"); the last line of its log follows" >&2

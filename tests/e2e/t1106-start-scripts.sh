@@ -210,6 +210,24 @@ ok "a job that fails" status 2 ours long
 ok "and the next one" status 2 ours long
 ok "leave nothing aside" [ ! -e "$T/ours/device.before.2" ]
 
+# one start after the other, of a job that recovers and has ended: the next one is another job, and takes nothing from it
+rm -rf "$T/ours"/device*
+ended() { MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH=$T/rec4 ours saves; }
+MS_SCHED_PORT=$(free_port)
+ok "a job that recovers ends" ended
+ok "having saved" has_saved device
+before=$(digest ours/device)
+sed -i '$a seed: 5' "$T/saves.yaml"
+ok "a start after that says where it is then" says "what an earlier start saved in device is now in device.before" ended
+ok "and it is there" has_saved device.before
+ok "with the weights that it had" same "$before" "$(digest ours/device.before)"
+ok "and the log of its end" grep -q "job.succeeded" "$T/ours/device.before/scheduler.log"
+ok "the next one saves, too" has_saved device
+ok "other weights" [ "$(digest ours/device)" != "$before" ]
+ok "and has its own lines alone" same 1 "$(grep -c '"done":true' "$T/ours/device/metrics.jsonl")"
+ok "with one scheduler's log" [ ! -e "$T/ours/device/scheduler.before.log" ]
+rm -rf "$T/ours"/device*
+
 # one start after the other, of a job that recovers
 cat >"$T/recover.yaml" <<'YAML'
 network: cifar_small
