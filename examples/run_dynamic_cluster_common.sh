@@ -131,6 +131,36 @@ check_port() { # HOST PORT
         { echo "$0: port $2 is in use at $1: another scheduler? end it, or set MS_SCHED_PORT" >&2; exit 75; }
 }
 
+# The scheduler was killed, perhaps with all others (kill -9, no memory): what starts it again, and who of ours ended with it. The
+# workers train on without it; but ours may be gone, and others, as who was started by hand, are not known here.
+# shellcheck disable=SC2154 # logs and again are of who calls
+tell_scheduler_again() {
+    local log words running commands n=0
+    commands="MS_ROLE=MS_SCHED $(printf %q "$(command -v msschedd)") >>device/scheduler.log 2>&1 &"
+    sleep 1 # who is killed together does not end together
+    running=" $(jobs -rp | tr '\n' ' ')"
+    for pid in "${!logs[@]}"; do
+        [[ $running == *" $pid "* ]] && continue
+        log=${logs[pid]}
+        unset "logs[$pid]"
+        ended=0
+        wait "$pid" || ended=$?
+        [ "$ended" -ne 0 ] || continue
+        ! is_needless "$log" "$pid" || continue
+        tell "$log" "$ended"
+        is_awaited "$log" "$ended" || continue
+        n=$((n + 1))
+        commands+=$'\n'"    ${again[pid]}"
+    done
+    case $n:${#logs[@]} in
+    0:0) words="none of the workers that were started here is left; others train on without their scheduler" ;;
+    0:*) words="the workers train on without their scheduler" ;;
+    *:0) words="the scheduler has ended with the workers that were started here" ;;
+    *) words="the scheduler has ended with $n of the workers that were started here, and the others train on" ;;
+    esac
+    tell_again "$words" "$commands"
+}
+
 # Until the job is over. The scheduler ends with it, with its status, and knows best who is there: workers that were started by
 # hand, of an earlier start, and of another machine. But for those that failed before they came to it, as where the job is not
 # legal, it would wait MS_TOPO_TIMEOUT: where all of ours did, and nobody is to be started again, it is ended.
@@ -154,7 +184,7 @@ supervise() { # sets status
         if [ "$pid" = "$scheduler" ]; then
             status=$ended
             [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
-                tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(printf %q "$(command -v msschedd)") >>device/scheduler.log 2>&1 &"
+                tell_scheduler_again
             continue
         fi
         left=$((left - 1))

@@ -331,7 +331,7 @@ obey first
 ok "and stays, with the scheduler, for the job goes on" wait_for 120 recovered 2
 kill -KILL "$(children first msschedd)"
 ok "it ends with its scheduler" status 137 reap first
-ok "and says who trains on without it" logged first "the workers train on without their scheduler; start it again with"
+ok "and says who trains on without it" logged first "started here is left; others train on without their scheduler; start it again with"
 obey first
 back() { [ "$(grep -c 'node\.registered' "$T/ours/device/scheduler.log")" -ge 6 ]; } # two, one and one again, and both
 ok "the command that it names brings it back to them" wait_for 60 back
@@ -389,6 +389,24 @@ ok "the script ends with its scheduler" status 137 reap fourth
 mapfile -t left < <(alive)
 kill -KILL "${left[@]}"
 reap byhand
+wait_for 60 none_alive
+
+# all of them at once, of which none could say anything
+rm -rf "$T/ours/device" "$T/rec"
+MS_SCHED_PORT=$(free_port)
+again whole
+ok "a job that recovers saves, for the last time" wait_for 120 saved
+mapfile -t workers < <(children whole msworker 2)
+kill -KILL "$(children whole msschedd)" "${workers[@]}"
+ok "where all were killed the script ends" status 137 reap whole
+ok "says so" logged whole "the scheduler has ended with the workers that were started here; start it again with"
+ok "of each worker, too" told whole "worker_[01].out: ended by SIGKILL" 2
+ok "and of nobody that he trains on" bash -c '! grep "train on" "$1"' - "$T/whole.log"
+ok "what it names starts all of them" [ "$(commands whole | grep -c 'MS_ROLE=MS_\(SCHED\|WORKER\)')" = 3 ]
+obey whole
+ok "with which the job goes on" wait_for 120 recovered 1
+mapfile -t left < <(alive)
+kill -KILL "${left[@]}"
 wait_for 60 none_alive
 
 # one that failed by itself while the other machine has ranks: the scheduler knows what that is to the job
