@@ -23,17 +23,6 @@ static int leave_asked;                                       /* of it, or of th
 static int leave_signal;                                      /* ... by that; 0: by the program */
 static SSL_CTX *next_tls; /* came while nobody lived: of the next worker_run */
 
-void worker_leave(int signal)
-{
-    pthread_mutex_lock(&life_lock);
-    leave_signal = leave_asked ? leave_signal : signal;
-    leave_asked = 1;
-    if (living != NULL) {
-        agent_leave(living->agent);
-    }
-    pthread_mutex_unlock(&life_lock);
-}
-
 int worker_must_leave(void)
 {
     pthread_mutex_lock(&life_lock);
@@ -53,6 +42,23 @@ static const char *leave_words(char *buf, size_t size)
         snprintf(buf, size, "signal %d (%s)", number, strsignal(number));
     }
     return buf;
+}
+
+/* What it asks for may take a while, and may leave no other trace where there is no rank. */
+void worker_leave(int signal)
+{
+    pthread_mutex_lock(&life_lock);
+    const int is_first = !leave_asked;
+    leave_signal = is_first ? signal : leave_signal;
+    leave_asked = 1;
+    if (living != NULL) {
+        agent_leave(living->agent);
+    }
+    pthread_mutex_unlock(&life_lock);
+    if (is_first && signal > 0) {
+        ms_log(MS_LOG_NOTICE, "worker.leaves reason=\"asked to end by signal %d (%s)\"", signal,
+               strsignal(signal));
+    }
 }
 
 /* What was kept for it, if something was. Under life_lock. */

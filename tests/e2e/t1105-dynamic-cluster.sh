@@ -128,6 +128,13 @@ ok "that says how many came" logged t_0 "1 of 3"
 
 ok "MS_WORKER_NUM must be a number above 0" says "MS_WORKER_NUM" env MS_ROLE=MS_SCHED MS_SCHED_PORT=1024 \
     MS_WORKER_NUM=0 "$MSSCHEDD"
+sched l
+worker l_0 0
+ok "a worker waits for the others" wait_for 60 logged l_0 "agent.registered"
+ok "asked to leave before it has a rank, it does so with 0" status 0 stop l_0 TERM
+ok "its log says that it was" logged l_0 'worker.leaves reason="asked to end by signal 15 (Terminated)"'
+stop l KILL
+
 ok "an unknown role is refused" says "MS_ROLE" env MS_ROLE=MS_BOSS MS_SCHED_PORT=1024 "$MSSCHEDD"
 for name in MS_TLS_CONFIG MS_ENABLE_SSL=0; do
     ok "beyond loopback it wants certificates or a clear word: $name" says "$name" \

@@ -107,6 +107,7 @@ ok "a second process with its node id is refused" status 75 reap n4b
 ok "in words" logged n4b "node n4 is registered already"
 ok "the first one stays" idle 4
 ok "TERM of an idle node is a success" status 0 stop n4
+ok "its log says what ended it" logged n4 'worker.leaves reason="asked to end by signal 15 (Terminated)"'
 ok "and takes it out of the cluster at once" wait_for 60 idle 3
 
 # ---- nobody there

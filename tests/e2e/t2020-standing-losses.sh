@@ -45,6 +45,7 @@ ok "and is used" status 0 as alice wait --timeout 900 "$(as alice submit "$T/sho
 ok "another job trains" next_job 4
 leaver=$(node_of 4 0)
 ok "a worker that is asked to end in its job does so with 0" status 0 stop "$leaver" TERM
+ok "and its log says what ended it" logged "$leaver" 'worker.leaves reason="asked to end by signal 15 (Terminated)"'
 ok "its job fails" status 1 as alice wait --timeout 900 4
 ok "and the reason says that it was asked to" says "was asked to end" as alice show 4
 ok "the other one is idle" wait_for 60 idle 1
