@@ -18,6 +18,9 @@ int fetch_saved_list(struct fetch_run *run, struct ms_err *err)
     } else {
         rc = cli_saved_print(run->cli, &saved, err);
     }
+    if (rc == MS_OK && cli_saved_lacks(&saved)) {
+        rc = cli_saved_fail_away(&saved, err); /* what there is was said all the same */
+    }
     cli_saved_free(&saved);
     return rc;
 }
@@ -34,8 +37,9 @@ int fetch_saved_check(const struct cli_saved *saved, const char *which, struct m
     if (strcmp(which, "best") != 0) {
         return cli_saved_choose(saved, strcmp(which, "all") == 0 ? "latest" : which, &i, err);
     }
-    return saved->best.step > 0
-               ? MS_OK
+    return saved->best.step > 0 ? MS_OK
+           : saved->away_code != 0
+               ? cli_saved_fail_away(saved, err)
                : ms_fail(err, MS_E_NOT_FOUND,
                          "job %llu has no best weights: a job with the section best keeps them "
                          "from its first evaluation on",
@@ -140,14 +144,27 @@ static int get_all(struct fetch_run *run, const struct cli_saved *saved)
     return rc;
 }
 
+/* Of what came: is it all, and are the best weights those of the whole training? Rank 0 keeps them.
+ */
+static void look_who_is_away(struct fetch_run *run, const struct cli_saved *saved, int is_all)
+{
+    struct ms_err why = {0, ""};
+    const int may_be_older = saved->best.step > 0 && saved->nodes[saved->best_node].rank != 0;
+    if (saved->away_code != 0 && (may_be_older || (is_all && cli_saved_lacks(saved)))) {
+        (void)cli_saved_fail_away(saved, &why);
+        snprintf(run->name, sizeof(run->name), "%s", is_all ? "all" : TRAIN_BEST_FILE);
+        fetch_run_tell_bad(run, why.code, why.text, 1);
+    }
+}
+
 int fetch_saved_all(struct fetch_run *run, const struct cli_saved *saved, const char *which)
 {
     size_t chosen = 0;
-    if (strcmp(which, "all") == 0) {
-        return get_all(run, saved);
-    }
-    if (strcmp(which, "best") == 0) {
-        return get_best(run, saved);
+    const int is_all = strcmp(which, "all") == 0;
+    if (is_all || strcmp(which, "best") == 0) {
+        const int got = is_all ? get_all(run, saved) : get_best(run, saved);
+        look_who_is_away(run, saved, is_all);
+        return got;
     }
     if (cli_saved_choose_best(saved, which, &chosen)) {
         return get_one_best(run, saved, chosen);

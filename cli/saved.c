@@ -2,6 +2,7 @@
 #include "cli/saved.h"
 
 #include "cli/format.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "libworker/train/best_files.h"
 #include "proto/grow.h"
@@ -30,7 +31,9 @@ static void read_job(const Ms__JobInfo *job, struct cli_saved *ret)
 {
     json_t *spec = json_loadb((const char *)job->job_json.data, job->job_json.len, 0, NULL);
     const json_t *section = json_object_get(spec, "checkpoint");
+    const uint64_t told = cli_progress_step(job);
     ret->job = job->id;
+    ret->last_step = job->steps > told ? job->steps : told;
     copy_key(section, "directory", ret->directory, sizeof(ret->directory));
     copy_key(section, "prefix", ret->prefix, sizeof(ret->prefix));
     json_decref(spec);
@@ -70,6 +73,8 @@ struct asking {
     struct cli_saved *saved;
     size_t nodes_room, ones_room;
     unsigned n_answers;
+    int has_rank_0; /* its node is among them */
+    int away_code;  /* of the first that cannot say what it has; one that has nothing says so */
     struct ms_err first; /* of a node that gave none */
 };
 
@@ -119,6 +124,7 @@ static int ask_rank(struct asking *a, uint32_t rank, struct ms_err *err)
     free(text);
     if (rc == MS_OK) {
         a->n_answers++;
+        a->has_rank_0 |= rank == 0;
         rc = take(a, rank, &of, &list, err);
         saved_list_fini(&list);
     }
@@ -157,6 +163,7 @@ static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
             *err = why; /* which no other node changes */
             return rc;
         }
+        a->away_code = a->away_code == 0 && rc != MS_E_NOT_FOUND ? rc : a->away_code;
         if (a->first.code != 0) {
             cli_say(a->cli, "%s", why.text);
         } else {
@@ -164,6 +171,12 @@ static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
         }
     }
     return MS_OK;
+}
+
+/* Rank 0 saves; another one where it was lost, or another process had its rank before. */
+static int has_all(const struct asking *a, const Ms__JobInfo *job)
+{
+    return a->has_rank_0 && job->ranks_lost == 0 && job->recoveries == 0;
 }
 
 int cli_saved_find(struct cli *cli, const Ms__JobInfo *job, struct cli_saved *ret,
@@ -185,6 +198,7 @@ int cli_saved_find(struct cli *cli, const Ms__JobInfo *job, struct cli_saved *re
     if (a.first.code != 0) {
         cli_say(cli, "%s", a.first.text);
     }
+    saved.away_code = has_all(&a, job) ? MS_OK : a.away_code;
     if (saved.n > 0) {
         qsort(saved.ones, saved.n, sizeof(*saved.ones), by_step);
     }
@@ -240,8 +254,25 @@ int cli_saved_choose_best(const struct cli_saved *saved, const char *word, size_
     return 0;
 }
 
+/* A folder that no job has for itself is one for all nodes. */
+int cli_saved_lacks(const struct cli_saved *saved)
+{
+    return saved->away_code != 0 && saved->directory[0] != '\0' && saved->directory[0] != '/';
+}
+
+int cli_saved_fail_away(const struct cli_saved *saved, struct ms_err *err)
+{
+    return ms_fail(err, saved->away_code,
+                   "job %llu may have saved more: a node that had a rank of it is away (see "
+                   "above), and what it has is not known until it is back",
+                   (unsigned long long)saved->job);
+}
+
 static int fail_none(const struct cli_saved *saved, struct ms_err *err)
 {
+    if (cli_saved_lacks(saved)) {
+        return cli_saved_fail_away(saved, err);
+    }
     return saved->directory[0] == '\0'
                ? ms_fail(err, MS_E_NOT_FOUND,
                          "job %llu keeps no checkpoints: its file has no section checkpoint",
@@ -254,6 +285,29 @@ static int fail_none(const struct cli_saved *saved, struct ms_err *err)
                          (unsigned long long)saved->job);
 }
 
+/* It was not meant by "the newest" where the job came further. */
+static int fail_older(const struct cli_saved *saved, struct ms_err *err)
+{
+    char name[CLI_SAVED_NAME_MAX];
+    char came[64] = "";
+    if (saved->last_step > 0) {
+        snprintf(came, sizeof(came), " (the job came to step %" PRIu64 ")", saved->last_step);
+    }
+    return ms_fail(err, saved->away_code,
+                   "the newest checkpoint of job %llu that can be had is %s%s: a node that had a "
+                   "rank of it is away (see above), and may have newer ones; bring it back, or "
+                   "name this one, by its step %" PRIu64,
+                   (unsigned long long)saved->job, cli_saved_name(saved, 0, name), came,
+                   saved->ones[0].entry.step);
+}
+
+/* Is the first of those that are known older than one that a node that is away may have? */
+static int may_be_older(const struct cli_saved *saved)
+{
+    return cli_saved_lacks(saved) &&
+           (saved->last_step == 0 || saved->ones[0].entry.step < saved->last_step);
+}
+
 int cli_saved_choose(const struct cli_saved *saved, const char *word, size_t *ret,
                      struct ms_err *err)
 {
@@ -262,11 +316,18 @@ int cli_saved_choose(const struct cli_saved *saved, const char *word, size_t *re
     if (saved->n == 0) {
         return fail_none(saved, err);
     }
+    const int is_latest = strcmp(word, "latest") == 0;
+    if (is_latest && may_be_older(saved)) {
+        return fail_older(saved, err);
+    }
     for (size_t i = 0; i < saved->n; i++) {
-        if (strcmp(word, "latest") == 0 || is_named(saved, i, word)) {
+        if (is_latest || is_named(saved, i, word)) {
             *ret = i;
             return MS_OK;
         }
+    }
+    if (cli_saved_lacks(saved)) {
+        return cli_saved_fail_away(saved, err);
     }
     return ms_fail(err, MS_E_NOT_FOUND,
                    "job %llu has no checkpoint called %.60s: it has %zu, from %s to %s; msctl "
@@ -396,6 +457,7 @@ json_t *cli_saved_json(const struct cli_saved *saved)
     for (size_t i = 0; i < saved->n_bests; i++) {
         json_array_append_new(bests, best_json(&saved->bests[i]));
     }
-    return json_pack("{s:I, s:o, s:o, s:o, s:I}", "id", (json_int_t)saved->job, "checkpoints", list,
-                     "best", best, "bests", bests, "damaged", (json_int_t)saved->n_damaged);
+    return json_pack("{s:I, s:o, s:o, s:o, s:I, s:b}", "id", (json_int_t)saved->job, "checkpoints",
+                     list, "best", best, "bests", bests, "damaged", (json_int_t)saved->n_damaged,
+                     "complete", !cli_saved_lacks(saved));
 }

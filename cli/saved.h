@@ -29,6 +29,8 @@ struct cli_saved {
     struct cli_saved_one *ones; /* the highest step first; copies of one only once */
     size_t n;
     size_t n_damaged;
+    int away_code;            /* not 0: a node that may have more of it is away, which was said */
+    uint64_t last_step;       /* that the job made, as far as is known */
     struct saved_best best;   /* of the first node that has some; step 0: none has */
     struct saved_best *bests; /* of that node, where the job keeps several: the best first; owned */
     size_t n_bests;
@@ -41,8 +43,14 @@ int cli_saved_find(struct cli *cli, const Ms__JobInfo *job, struct cli_saved *re
                    struct ms_err *err);
 void cli_saved_free(struct cli_saved *saved);
 
+/* Could a node that is away have checkpoints that the others have not? */
+int cli_saved_lacks(const struct cli_saved *saved);
+/* Its away_code, and in words that there may be more. */
+int cli_saved_fail_away(const struct cli_saved *saved, struct ms_err *err);
+
 /* Position of the checkpoint that a word names: latest, its step, or its name, also as MindSpore
- * would call it. MS_E_NOT_FOUND names what there is; MS_E_INVALID: the word is none. */
+ * would call it. MS_E_NOT_FOUND names what there is; MS_E_INVALID: the word is none. The code of a
+ * node that is away, and may have the one that is meant, goes before. */
 int cli_saved_choose(const struct cli_saved *saved, const char *word, size_t *ret,
                      struct ms_err *err);
 

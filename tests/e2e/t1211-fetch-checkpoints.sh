@@ -40,7 +40,7 @@ ok "a list says which there are" says "lin-$LAST" as alice fetch --list 1
 ok "by epoch and step, too" says "$AT" as alice fetch --list 1
 ok "with the best weights" says "best " as alice fetch --list 1
 ok "two checkpoints are kept, the newest first" json fetch --list 1 -- \
-    "[c['name'] for c in j['checkpoints']] == ['lin-$LAST', 'lin-$MID'] and j['best']['metric'] == 'loss' and j['damaged'] == 0"
+    "[c['name'] for c in j['checkpoints']] == ['lin-$LAST', 'lin-$MID'] and j['best']['metric'] == 'loss' and j['damaged'] == 0 and j['complete']"
 ok "with the two best, of which the first is the best" json fetch --list 1 -- \
     "len(j['bests']) == 2 and j['bests'][0] == {k: j['best'][k] for k in j['bests'][0]} and j['bests'][0]['value'] <= j['bests'][1]['value']"
 BEST=$(as alice --json fetch --list 1 | python3 -c 'import json, sys; print(*(b["step"] for b in json.load(sys.stdin)["bests"]))')
@@ -123,6 +123,9 @@ ok "a job without checkpoints" status 0 as alice wait --timeout 900 "$plain"
 ok "says so" says "its file has no section checkpoint" as alice fetch --list "$plain"
 ok "and has no best weights" says "has no best weights" as alice fetch --checkpoint best "$plain"
 ok "rank 0's node ends" status 0 stop "$home"
-ok "the other one says what it has" status 4 as alice fetch --checkpoint latest -o "$T/none" 1
+ok "the other one has none, and cannot say that there are none" status 3 as alice fetch --checkpoint latest -o "$T/none" 1
+ok "nor of the best weights" status 3 as alice fetch --checkpoint best -o "$T/none" 1
+ok "nor of all" status 3 as alice fetch --list 1
+ok "for there may be more" says "job 1 may have saved more: a node that had a rank of it is away" as alice fetch --list 1
 ok "and the one that is gone is named" says "node $home on host" as alice fetch --list 1
 finish

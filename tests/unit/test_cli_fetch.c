@@ -1,5 +1,6 @@
 /* test_cli_fetch.c - results from nodes of every manner: torn, damaged, lying */
 #include "cli/fetch.h"
+#include "cli/saved.h"
 #include "proto/addr.h"
 #include "proto/cert.h"
 #include "proto/certfile.h"
@@ -33,6 +34,7 @@ static struct {
     int refuse;          /* the scheduler says no */
     int away, away_code; /* so often it says with that code that the node is away ... */
     const char *words;   /* ... and how; NULL: shortly */
+    unsigned gone;       /* a bit for each rank whose node is away for good */
     int age_s;           /* the clock goes on by this with each ticket */
     int refuse_tokens;   /* the node does, so often */
     int tear_after;      /* pieces a connection; 0: never */
@@ -116,8 +118,11 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     (void)arg;
     ck_ms_ok(ms_wire_unpack(head->type, bytes, head->length, &msg, err));
     if (head->type == MS_MSG_FETCH) {
+        const Ms__Fetch *fetch = (const Ms__Fetch *)msg;
         w.asks++;
-        if (w.refuse) {
+        if ((w.gone >> fetch->rank & 1) != 0) {
+            refuse(conn, head->id, MS_E_UNREACHABLE, "node n9 is not connected");
+        } else if (w.refuse) {
             refuse(conn, head->id, MS_E_REFUSED, "not yours");
         } else if (w.away > 0) {
             w.away--;
@@ -764,6 +769,123 @@ START_TEST(node_that_tears_for_ever_is_named_with_the_folder_of_its_checkpoints)
 }
 END_TEST
 
+/* ---- what a job has saved ---- */
+
+/* What each node says that is there: one checkpoint, of the job's own. */
+static void list_step(uint64_t step)
+{
+    uint8_t digest[MS_SHA256_BYTES];
+    struct saved_entry entry = {.step = step,
+                                .epoch = 1,
+                                .step_in_epoch = 13,
+                                .bytes = 4096,
+                                .manifest_bytes = 900,
+                                .sum = "00112233445566778899aabbccddeeff"};
+    const struct saved_list list = {
+        .folder = "/jobs/7/checkpoints",
+        .entries = &entry,
+        .n = 1,
+        .best = {.step = step, .metric = "loss", .value = 0.5, .bytes = 2048},
+    };
+    size_t size = 0;
+    char *text = saved_list_format(&list, &size);
+    ck_assert_ptr_nonnull(text);
+    memset(w.file, ' ', FILE_BYTES); /* which JSON does not mind */
+    memcpy(w.file, text, size);
+    free(text);
+    ms_sha256(w.file, FILE_BYTES, digest);
+    ms_sha256_hex(digest, w.sha256);
+    w.saved = MS_SAVED_LIST;
+}
+
+static int find(uint32_t ranks_lost, uint64_t steps, const char *directory, struct cli_saved *ret,
+                struct ms_err *err)
+{
+    char spec[128];
+    Ms__RankInfo ranks[2] = {MS__RANK_INFO__INIT, MS__RANK_INFO__INIT};
+    Ms__RankInfo *list[2] = {&ranks[0], &ranks[1]};
+    Ms__JobInfo job = MS__JOB_INFO__INIT;
+    snprintf(spec, sizeof(spec), "{\"checkpoint\":{\"directory\":\"%s\",\"prefix\":\"lin\"}}",
+             directory);
+    ranks[1].rank = 1;
+    ranks[0].node_id = (char *)"n0";
+    ranks[1].node_id = (char *)"n1";
+    job.id = 7;
+    job.steps = steps;
+    job.ranks_lost = ranks_lost;
+    job.ranks = list;
+    job.n_ranks = 2;
+    job.job_json.data = (uint8_t *)spec;
+    job.job_json.len = strlen(spec);
+    return cli_saved_find(&w.cli, &job, ret, err);
+}
+
+/* The rank that saves was moved there, and went with its node. */
+START_TEST(newest_is_not_known_while_a_node_that_may_have_it_is_away)
+{
+    struct cli_saved saved;
+    size_t chosen = 9;
+    list_step(350);
+    w.gone = 1;
+
+    ck_ms_ok(find(1, 1200, "checkpoints", &saved, err));
+
+    ck_assert(cli_saved_lacks(&saved));
+    ck_ms_fails(cli_saved_choose(&saved, "latest", &chosen, err), MS_E_UNAVAILABLE,
+                "the newest checkpoint of job 7 that can be had is lin-350 (the job came to step "
+                "1200): a node that had a rank of it is away");
+    ck_ms_fails(cli_saved_choose(&saved, "1200", &chosen, err), MS_E_UNAVAILABLE,
+                "job 7 may have saved more");
+    ck_assert_uint_eq(chosen, 9);
+    ck_ms_ok(cli_saved_choose(&saved, "350", &chosen, err));
+    ck_assert_uint_eq(chosen, 0);
+    json_t *object = cli_saved_json(&saved);
+    ck_assert(json_is_false(json_object_get(object, "complete")));
+    json_decref(object);
+    cli_saved_free(&saved);
+}
+END_TEST
+
+START_TEST(newest_is_known_where_no_other_can_be_newer)
+{
+    static const struct {
+        unsigned gone;
+        uint32_t ranks_lost;
+        uint64_t steps;
+        const char *directory;
+    } rows[] = {
+        {0, 1, 1200, "checkpoints"}, /* all have answered */
+        {2, 0, 1200, "checkpoints"}, /* rank 0 alone has saved */
+        {1, 1, 350, "checkpoints"},  /* there is no later step */
+        {1, 1, 1200, "/shared"},     /* of all nodes */
+    };
+    struct cli_saved saved;
+    size_t chosen = 9;
+    list_step(350);
+    w.gone = rows[_i].gone;
+
+    ck_ms_ok(find(rows[_i].ranks_lost, rows[_i].steps, rows[_i].directory, &saved, err));
+
+    ck_ms_ok(cli_saved_choose(&saved, "latest", &chosen, err));
+    ck_assert_uint_eq(chosen, 0);
+    cli_saved_free(&saved);
+}
+END_TEST
+
+/* Rank 1's node, of a job whose ranks were lost, may have been that of rank 0. */
+START_TEST(any_node_of_a_job_that_lost_ranks_may_have_it)
+{
+    struct cli_saved saved;
+    size_t chosen = 9;
+    list_step(350);
+    w.gone = 2;
+    ck_ms_ok(find(1, 0, "checkpoints", &saved, err)); /* nobody knows how far it came */
+    ck_ms_fails(cli_saved_choose(&saved, "latest", &chosen, err), MS_E_UNAVAILABLE,
+                "can be had is lin-350: a node");
+    cli_saved_free(&saved);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_fetch");
@@ -799,6 +921,9 @@ int main(void)
     tcase_add_test(tc, node_that_tears_for_ever_is_named_with_the_folder_of_its_checkpoints);
     tcase_add_loop_test(tc, node_that_comes_back_in_a_moment_is_asked_for_again, 0, 2);
     tcase_add_test(tc, node_that_does_not_come_back_is_given_up);
+    tcase_add_test(tc, newest_is_not_known_while_a_node_that_may_have_it_is_away);
+    tcase_add_loop_test(tc, newest_is_known_where_no_other_can_be_newer, 0, 4);
+    tcase_add_test(tc, any_node_of_a_job_that_lost_ranks_may_have_it);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
