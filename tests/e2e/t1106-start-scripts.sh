@@ -271,7 +271,7 @@ sed 's/0\.001/0.002/' "$T/recover.yaml" >"$T/other.yaml"
 other() { scripted MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/rec" timeout 600 bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/other.yaml" 2; }
 MS_SCHED_PORT=$(free_port)
 ok "workers that are refused for their job are all there is: the script ends with their status" status 4 other
-ok "and says why" says "start all workers with the same job file" other
+ok "and says why" says "start all workers with that job's file and options, or, to forget it" other
 ok "with no checkpoint less" saved
 wait_for 60 none_alive
 
