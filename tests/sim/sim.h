@@ -587,7 +587,7 @@ void copy_rehearse(struct world *w, struct sched_time now);
 void check_sent(struct world *w, const struct sched_effect *effect);
 void check_plan(struct world *w, const struct sim_node *node, const Ms__Plan *msg);
 void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign *msg);
-void check_heard(struct world *w);
+void check_heard(struct world *w, const char *why); /* the scheduler goes */
 void check_end(struct world *w);
 
 #endif

@@ -352,10 +352,11 @@ enum { END_COMMIT_MS = 1000 };
 
 /* A rank that is there, and has no connection, hears of the job's end before its scheduler goes, or
  * has had the time to come. Of a job without recovery who trains goes with the others. */
-void check_heard(struct world *w)
+void check_heard(struct world *w, const char *why)
 {
     const bool all_succeeded = w->exit_status == 0;
-    if ((!all_succeeded && !w->recovery) ||
+    const bool is_its_end = w->disk.n_jobs == 1 && strcmp(why, w->disk.jobs[0].reason) == 0;
+    if ((!all_succeeded && !w->recovery) || !is_its_end || /* another one did not come together */
         (w->end_boot == w->boot && w->now - w->known_ended_at >= MS_UNHEARD_MS - END_COMMIT_MS)) {
         return;
     }

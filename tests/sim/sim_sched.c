@@ -799,7 +799,7 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
             }
             w->over = true;
             w->exit_status = effect->status;
-            check_heard(w);
+            check_heard(w, effect->text);
             break;
         case SCHED_DO_PUT_JOB:
         case SCHED_DO_PUT_MEMBER:
