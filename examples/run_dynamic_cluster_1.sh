@@ -23,7 +23,7 @@ check_recovery "$recovers"
 mkdir -p device
 [ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
 : >device/scheduler.log # there before anybody reads it, and without an older one's lines
-MS_ROLE=MS_SCHED msschedd >>device/scheduler.log 2>&1 &
+run_scheduler >>device/scheduler.log 2>&1 &
 scheduler=$!
 logs[scheduler]=device/scheduler.log
 await_scheduler device/scheduler.log

@@ -11,6 +11,13 @@ find_programs() { # PROGRAM...
     done
 }
 
+# The scheduler; its log says what is looked for below, whatever MSCHED_LOG_LEVEL leaves out of the others.
+run_scheduler() {
+    local level=${MSCHED_LOG_LEVEL:-info}
+    [ "$level" = debug ] || level=info
+    MSCHED_LOG_LEVEL=$level MS_ROLE=MS_SCHED exec msschedd
+}
+
 # It is there once it listens. If it has ended instead, the last line of its log has the reason.
 # shellcheck disable=SC2154 # scheduler, its pid, is of who calls
 await_scheduler() { # LOG
