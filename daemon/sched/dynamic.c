@@ -326,11 +326,22 @@ static uint32_t n_away(const struct sched *s)
     return n;
 }
 
+/* Who met a crowded door, or nobody behind it, comes again only after a long pause. */
+static int64_t hear_until_ms(const struct sched *s)
+{
+    const int64_t most_ms = s->unheard_until_ms + MS_RECONNECT_LAST_MS;
+    const int64_t crowd_ms = s->crowded ? s->crowded_ms + MS_RECONNECT_LAST_MS : INT64_MIN;
+    const int64_t until_ms = crowd_ms > s->paused_until_ms ? crowd_ms : s->paused_until_ms;
+    return until_ms > most_ms               ? most_ms
+           : until_ms > s->unheard_until_ms ? until_ms
+                                            : s->unheard_until_ms;
+}
+
 /* Until when it waits, if nobody comes or leaves. */
 static int64_t ends_at(const struct sched *s)
 {
     const int64_t leave = s->n_registered > 0 ? s->ending_until_ms : s->now.mono_ms;
-    const int64_t hear = n_away(s) > 0 ? s->unheard_until_ms : s->now.mono_ms;
+    const int64_t hear = n_away(s) > 0 ? hear_until_ms(s) : s->now.mono_ms;
     return leave > hear ? leave : hear;
 }
 
@@ -348,7 +359,7 @@ static void tell_end(struct sched *s)
 /* Who comes back to hear of it has as long to leave as those that were there. */
 static void note_arrivals(struct sched *s)
 {
-    if (s->n_registered > s->n_leaving && s->now.mono_ms < s->unheard_until_ms) {
+    if (s->n_registered > s->n_leaving && s->now.mono_ms < hear_until_ms(s)) {
         s->ending_until_ms = after_ms(s, s->leave_ms);
     }
     s->n_leaving = s->n_registered;
@@ -366,9 +377,9 @@ static void end_now(struct sched *s)
     }
     if (n_away(s) > 0) {
         emit_log(s, MS_LOG_WARNING,
-                 "topology.unheard workers=%u: they did not come back within %d ms to hear of the "
+                 "topology.unheard workers=%u: they did not come back within %lld s to hear of the "
                  "end; one that is still there knocks on: end it",
-                 n_away(s), MS_UNHEARD_MS);
+                 n_away(s), (long long)(s->now.mono_ms - s->ended_ms) / 1000);
     }
     emit_exit(s, s->exit_status, s->exit_text);
 }
@@ -397,8 +408,10 @@ void dynamic_settle(struct sched *s)
             complete(s);
         }
     }
+    if (s->ending) {
+        tell_end(s); /* whoever registers in the turn in which we go, too */
+    }
     if (s->ending && !s->exited) {
-        tell_end(s);
         wait_or_exit(s);
     }
 }
@@ -531,6 +544,7 @@ static void begin_ending(struct sched *s, int code, const char *text, int64_t le
     s->leave_ms = leave_ms < s->cfg.lease_ms ? leave_ms : s->cfg.lease_ms;
     s->ending_until_ms = after_ms(s, s->leave_ms);
     s->n_leaving = s->n_registered;
+    s->ended_ms = s->now.mono_ms;
     s->unheard_until_ms = after_ms(s, MS_UNHEARD_MS);
     timer_arm(s, &s->ending_timer, TIMER_ENDING,
               after_ms(s, s->leave_ms < MS_LEAVE_SAY_MS ? s->leave_ms : MS_LEAVE_SAY_MS));
@@ -571,19 +585,22 @@ static bool is_process_of(const struct node *node, const struct member *member)
 
 /* Those that were to come back, and those that are here, or whose connection ended meanwhile: they
  * knock, and know nothing of the job's end. Where a job without recovery failed who is gone has
- * died, or goes with the others. */
+ * died, or goes with the others; and so has the one whose loss was too many. */
 static bool may_be_there(const struct job *job, uint32_t rank, const struct node *node)
 {
-    const struct member *member = &job->run->members[rank];
-    const struct mend *mend = job->run->mends != NULL ? &job->run->mends[rank] : NULL;
+    const struct run *run = job->run;
+    const struct member *member = &run->members[rank];
+    const struct mend *mend = run->mends != NULL ? &run->mends[rank] : NULL;
+    const bool outlives = job->state == JOB_SUCCEEDED || job->recovery;
+    const bool has_died = job->state == JOB_FAILED && run->ended_by == rank + 1;
     if (node != NULL && node->state == NODE_NEW) {
         return true;
     }
     if (!is_process_of(node, member)) { /* it is forgotten, or another one has its id */
-        return job->recovery && member->state == RANK_LOST && mend != NULL && !mend->is_over;
+        return job->recovery && !has_died && member->state == RANK_LOST && mend != NULL &&
+               !mend->is_over;
     }
-    return (job->recovery || job->state == JOB_SUCCEEDED) &&
-           (node->state == NODE_LOST || node->state == NODE_REGISTERED);
+    return outlives && (node->state == NODE_REGISTERED || (node->state == NODE_LOST && !has_died));
 }
 
 /* is_found: an earlier scheduler ended it, and who has heard of it then is not known. */

@@ -98,6 +98,7 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
         const char *spent = recover_spent(s, job, rank, fault, text);
         text = spent != NULL ? spent : text;
         run->n_ranks_lost += spent != NULL; /* the one that was too many is one more */
+        run->ended_by = rank + 1;
         job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,
                 spent == NULL && n_placed > 1
                     ? emit_text(s, "%s; it was placed %u times and never started",

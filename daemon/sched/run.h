@@ -222,6 +222,7 @@ struct run {
     } stall;
     uint64_t furthest; /* step that any rank has told of, since the job last went back */
     uint32_t n_recoveries, n_ranks_lost;
+    uint32_t ended_by; /* the rank whose loss failed the job, from 1; 0: none did */
     uint64_t recovering_ms;
     bool recovering_least;         /* ... at least */
     uint64_t went_on_from;         /* the step that all went on from the last time */

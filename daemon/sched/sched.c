@@ -41,7 +41,10 @@ void sched_stood_still(struct sched *s, int64_t ms)
         return;
     }
     leases_stretch(s, ms);
-    if (ms >= s->cfg.lease_ms / 2) { /* now is when it began */
+    if (ms >= MS_HANDSHAKE_MS) { /* now is when it began */
+        s->paused_until_ms = after_ms(s, ms + MS_RECONNECT_LAST_MS);
+    }
+    if (ms >= s->cfg.lease_ms / 2) {
         s->stood_still_ms = ms;
         s->stood_still_until_ms = after_ms(s, ms + s->cfg.lease_ms);
         runs_expect_whole_lease(s, ms);

@@ -133,9 +133,11 @@ struct sched {
     enum topo_state topo;
     struct timer topo_timer, ending_timer;
     int64_t let_be_ms; /* not before then: the next line of log about ranks of an earlier one */
-    int64_t ending_until_ms;  /* so long it waits for them, while it ends */
-    int64_t leave_ms;         /* ... which is so long */
+    int64_t ending_until_ms; /* so long it waits for them, while it ends */
+    int64_t leave_ms;        /* ... which is so long */
+    int64_t ended_ms;
     int64_t unheard_until_ms; /* ... and for those that are away, to hear of it */
+    int64_t paused_until_ms;  /* who met nobody here, for we stood still, pauses until then */
     bool
         *unheard; /* of each rank of the job that ended: it may be there, and has not left; owned */
     uint64_t ended_job; /* ... which is this one; 0: none */
