@@ -213,6 +213,15 @@ int session_finish(struct session *session, int rc, struct msw_model **ret_model
     if (session->model_rc < 0) {
         return api_give_error(&session->model_err, session->model_rc, error);
     }
+    if (ret_model != NULL && session->model == NULL) {
+        struct ms_err none = {0, ""};
+        return api_give_error(
+            &none,
+            ms_fail(&none, MS_E_FAILED,
+                    "the job has succeeded, and this process has no weights of its end: another "
+                    "one had its rank then, and left them in its run directory"),
+            error);
+    }
     if (ret_model != NULL) {
         *ret_model = (struct msw_model *)session->model;
     }
