@@ -218,8 +218,8 @@ int session_finish(struct session *session, int rc, struct msw_model **ret_model
         return api_give_error(
             &none,
             ms_fail(&none, MS_E_FAILED,
-                    "the job has succeeded, and this process has no weights of its end: another "
-                    "one had its rank then, and left them in its run directory"),
+                    "the job has succeeded, and this process, which was away then, has no weights "
+                    "of its end: others saved them"),
             error);
     }
     if (ret_model != NULL) {

@@ -220,8 +220,8 @@ MSW_API int msw_train(const struct msw_job *job, const struct msw_options *optio
  * MS_SCHED_PORT, MS_WORKER_NUM, ...), trains as the rank it is given, returns when the job has
  * ended everywhere. TLS as msworker(8) says, MS_TLS_CONFIG or MS_ENABLE_SSL=0. No rank can train
  * without the others: non-zero from on_progress ends the job everywhere, and here with
- * MSW_CANCELLED. Where the job succeeds without this process, which was away so long that another
- * one has its rank, there are no weights here: 0, and MSW_FAILED where ret_model wants them. */
+ * MSW_CANCELLED. Where the job succeeds while this process is away, and others make its end, there
+ * are no weights here: 0, and MSW_FAILED where ret_model wants them. */
 MSW_API int msw_join(const struct msw_job *job, const struct msw_options *options,
                      struct msw_model **ret_model, struct msw_error *error);
 

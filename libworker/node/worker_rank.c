@@ -402,6 +402,10 @@ void rank_train(struct worker *worker)
 static void log_end(const struct worker *worker, const struct life_verdict *verdict)
 {
     const struct train_result *result = &worker->result;
+    if (verdict->from_outside && verdict->code == 0) { /* it was away, and others made its end */
+        ms_log(MS_LOG_NOTICE, "rank.over job=%" PRIu64 " rank=%u reason=%s", worker->job_id,
+               worker->rank, MS_QUOTE(verdict->text));
+    }
     if (verdict->from_outside || (verdict->code == 0 && result->unsaved < 0)) {
         return; /* the one is known, and the other was said */
     }

@@ -21,10 +21,11 @@ struct rank { /* generation 0: none */
     int is_provisional;        /* ... until the scheduler says another reason */
     int has_plan, is_prepared; /* it was heard, or none comes; all that it can alone is done */
     int is_planned, is_ready, is_started, is_said, is_released, is_unfit;
-    int is_late;    /* asked after its end to save what it holds */
-    int is_cut;     /* by two plans, while the trainer was at it */
-    int stop_code;  /* of a Stop that came before it was in hand */
-    int has_failed; /* before that, by two plans */
+    int is_late;     /* asked after its end to save what it holds */
+    int is_cut;      /* by two plans, while the trainer was at it */
+    int has_stopped; /* a Stop came before it was in hand ... */
+    int stop_code;   /* ... with this */
+    int has_failed;  /* before that, by two plans */
 };
 
 struct world {
@@ -62,7 +63,7 @@ static void begin_kept(struct world *world)
 {
     world->hand = world->kept;
     world->kept = (struct rank){0};
-    if (world->hand.stop_code != 0) {
+    if (world->hand.has_stopped) {
         end(&world->hand, world->hand.stop_code);
         world->hand.is_released = 1;
     } else if (world->hand.has_failed) {
@@ -175,14 +176,17 @@ static void model_assign(struct world *world, int answer, const struct life_inpu
 
 static void model_stop(struct world *world, int answer, const struct life_input *input)
 {
-    int code = input->code != 0 ? input->code : MS_E_ABORTED;
     struct rank *hand = &world->hand;
     if (world->kept.generation != 0 && input->generation == world->kept.generation) {
-        world->kept.stop_code = world->kept.stop_code != 0 ? world->kept.stop_code : code;
+        world->kept.stop_code = world->kept.has_stopped ? world->kept.stop_code : input->code;
+        world->kept.has_stopped = 1;
     } else if (hand->generation != 0 && input->generation == hand->generation) {
         int interrupts = !hand->is_over || hand->is_provisional;
         FUZZ_CHECK(((answer & LIFE_INTERRUPT) != 0) == interrupts);
-        release(hand, interrupts ? code : input->code, 0);
+        if (interrupts) { /* 0: its job has succeeded, and that is its end, too */
+            end(hand, input->code);
+        }
+        release(hand, input->code, 0);
     } else if (hand->generation == 0 && world->life.one_job && !world->is_ending) {
         world->is_ending = 1;
     } else {
@@ -201,7 +205,7 @@ static void fail_by_itself(struct world *world, int code)
     struct rank *hand = &world->hand;
     if (hand->is_held) {
         hand->generation = world->kept.generation;
-        hand->is_released = world->kept.stop_code != 0; /* the last word has come before */
+        hand->is_released = world->kept.has_stopped; /* the last word has come before */
         hand->is_held = 0;
         world->kept = (struct rank){0};
     }
