@@ -52,7 +52,7 @@ void runs_expect_whole_lease(struct sched *s, int64_t ms)
 }
 
 /* Who was turned away at the door comes again within this, his longest wait. */
-enum { CROWD_PAUSE_MS = MS_RECONNECT_LAST_MS };
+enum { CROWD_PAUSE_MS = MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS };
 
 /* From then on nobody is on his way any more: a pause after the last who came, and one after the
  * last who could not get in. More nodes than the door holds at once turn each other away.

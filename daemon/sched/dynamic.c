@@ -321,27 +321,16 @@ static uint32_t n_away(const struct sched *s)
     uint32_t n = s->n_unheard;
     for (const struct list *at = s->beating.next; at != &s->beating && n > 0; at = at->next) {
         const struct node *node = list_item(at, struct node, beating);
-        n -= node->end_rank > 0 && s->unheard[node->end_rank - 1];
+        n -= node->end_rank > 0 && s->ends[node->end_rank - 1].is_unheard;
     }
     return n;
-}
-
-/* Who met a crowded door, or nobody behind it, comes again only after a long pause. */
-static int64_t hear_until_ms(const struct sched *s)
-{
-    const int64_t most_ms = s->unheard_until_ms + MS_RECONNECT_LAST_MS;
-    const int64_t crowd_ms = s->crowded ? s->crowded_ms + MS_RECONNECT_LAST_MS : INT64_MIN;
-    const int64_t until_ms = crowd_ms > s->paused_until_ms ? crowd_ms : s->paused_until_ms;
-    return until_ms > most_ms               ? most_ms
-           : until_ms > s->unheard_until_ms ? until_ms
-                                            : s->unheard_until_ms;
 }
 
 /* Until when it waits, if nobody comes or leaves. */
 static int64_t ends_at(const struct sched *s)
 {
     const int64_t leave = s->n_registered > 0 ? s->ending_until_ms : s->now.mono_ms;
-    const int64_t hear = n_away(s) > 0 ? hear_until_ms(s) : s->now.mono_ms;
+    const int64_t hear = n_away(s) > 0 ? s->unheard_until_ms : s->now.mono_ms;
     return leave > hear ? leave : hear;
 }
 
@@ -359,7 +348,7 @@ static void tell_end(struct sched *s)
 /* Who comes back to hear of it has as long to leave as those that were there. */
 static void note_arrivals(struct sched *s)
 {
-    if (s->n_registered > s->n_leaving && s->now.mono_ms < hear_until_ms(s)) {
+    if (s->n_registered > s->n_leaving && s->now.mono_ms < s->unheard_until_ms) {
         s->ending_until_ms = after_ms(s, s->leave_ms);
     }
     s->n_leaving = s->n_registered;
@@ -606,18 +595,19 @@ static bool may_be_there(const struct job *job, uint32_t rank, const struct node
 /* is_found: an earlier scheduler ended it, and who has heard of it then is not known. */
 static void expect_ranks(struct sched *s, const struct job *job, bool is_found)
 {
-    s->unheard = memory_take(job->workers * sizeof(*s->unheard));
+    s->ends = memory_take(job->workers * sizeof(*s->ends));
     s->ended_job = job->id;
     s->n_unheard = is_found ? job->workers : 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        s->unheard[rank] = is_found;
+        s->ends[rank].is_unheard = is_found;
+        s->ends[rank].incarnation = is_found ? 0 : job->run->members[rank].incarnation;
     }
     for (uint32_t rank = 0; rank < job->workers && !is_found; rank++) {
         const struct member *member = &job->run->members[rank];
         struct node *node = node_find(s, member->node_id);
-        s->unheard[rank] = may_be_there(job, rank, node);
-        s->n_unheard += s->unheard[rank];
-        if (s->unheard[rank] && node != NULL && node->state == NODE_REGISTERED &&
+        s->ends[rank].is_unheard = may_be_there(job, rank, node);
+        s->n_unheard += s->ends[rank].is_unheard;
+        if (s->ends[rank].is_unheard && node != NULL && node->state == NODE_REGISTERED &&
             is_process_of(node, member)) {
             node->end_rank = rank + 1;
         }
@@ -651,15 +641,16 @@ void dynamic_found_ended(struct sched *s, const struct job *job, struct node *no
         topo_set(s, TOPO_ON_COMPLETE);
         end_with(s, job, true);
     }
-    if (job->id == s->ended_job && is_rank) {
-        node->end_rank = claim->rank + 1;
+    if (job->id == s->ended_job && claim->rank < job->workers &&
+        (is_rank || s->ends[claim->rank].incarnation == node->info.incarnation)) {
+        node->end_rank = claim->rank + 1; /* it may not have heard of the last round */
     }
 }
 
 void dynamic_left(struct sched *s, const struct node *node)
 {
-    if (node->end_rank > 0 && s->unheard[node->end_rank - 1]) {
-        s->unheard[node->end_rank - 1] = false;
+    if (node->end_rank > 0 && s->ends[node->end_rank - 1].is_unheard) {
+        s->ends[node->end_rank - 1].is_unheard = false;
         s->n_unheard--;
     }
 }

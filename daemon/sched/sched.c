@@ -41,10 +41,7 @@ void sched_stood_still(struct sched *s, int64_t ms)
         return;
     }
     leases_stretch(s, ms);
-    if (ms >= MS_HANDSHAKE_MS) { /* now is when it began */
-        s->paused_until_ms = after_ms(s, ms + MS_RECONNECT_LAST_MS);
-    }
-    if (ms >= s->cfg.lease_ms / 2) {
+    if (ms >= s->cfg.lease_ms / 2) { /* now is when it began */
         s->stood_still_ms = ms;
         s->stood_still_until_ms = after_ms(s, ms + s->cfg.lease_ms);
         runs_expect_whole_lease(s, ms);
@@ -325,6 +322,6 @@ void sched_destroy(struct sched *s)
     free(s->orphans);
     free(s->stalls);
     free(s->spec);
-    free(s->unheard);
+    free(s->ends);
     free(s);
 }

@@ -137,10 +137,11 @@ struct sched {
     int64_t leave_ms;        /* ... which is so long */
     int64_t ended_ms;
     int64_t unheard_until_ms; /* ... and for those that are away, to hear of it */
-    int64_t paused_until_ms;  /* who met nobody here, for we stood still, pauses until then */
-    bool
-        *unheard; /* of each rank of the job that ended: it may be there, and has not left; owned */
-    uint64_t ended_job; /* ... which is this one; 0: none */
+    struct {
+        bool is_unheard;      /* it may be there, and has not left */
+        uint64_t incarnation; /* 0: not known, an earlier scheduler ended the job */
+    } * ends;                 /* of each rank of the job that ended; owned */
+    uint64_t ended_job;       /* ... which is this one; 0: none */
     uint32_t n_unheard;
     uint32_t n_leaving; /* nodes that were here when that was looked at last */
     bool said_who_stays;

@@ -86,8 +86,7 @@ static int may_forget_stamp(struct agent *agent, int code)
 static void schedule_retry(struct agent *agent, int code)
 {
     struct line *line = &agent->line;
-    /* a restarted scheduler waits for its ranks one lease */
-    int64_t most = holds_rank(agent) ? line->lease_ms / MS_HEARTBEATS_PER_LEASE : 0;
+    int64_t most = retry_most_ms(holds_rank(agent), !agent->cfg.is_standing, line->lease_ms);
     uint64_t random = ms_rng_u64(line->jitter & 0xffffffffU, ++line->draws);
     agent_arm(line->retry, retry_wait_ms(&line->tries, retry_cause_of(code),
                                          ms_mono_ms() - line->down_since_ms, most, random));

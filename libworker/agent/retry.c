@@ -23,6 +23,14 @@ static int64_t doubled(int64_t ms, unsigned times, int64_t most)
     return ms < most ? ms : most;
 }
 
+int64_t retry_most_ms(int has_rank, int is_dynamic, int64_t lease_ms)
+{
+    const int64_t beat_ms = lease_ms / MS_HEARTBEATS_PER_LEASE;
+    return !has_rank                                      ? 0
+           : is_dynamic && beat_ms > MS_RECONNECT_HEAR_MS ? MS_RECONNECT_HEAR_MS
+                                                          : beat_ms;
+}
+
 int64_t retry_wait_ms(struct retry *retry, enum retry_cause cause, int64_t down_ms, int64_t most_ms,
                       uint64_t random)
 {

@@ -76,6 +76,18 @@ START_TEST(who_holds_a_rank_is_back_within_a_fifth_of_the_lease)
 }
 END_TEST
 
+/* ... and of a dynamic cluster, whose lease is ten minutes, before its scheduler goes. */
+START_TEST(who_holds_a_rank_of_a_dynamic_cluster_hears_of_its_end)
+{
+    ck_assert_int_eq(retry_most_ms(0, 1, 600000), 0);
+    ck_assert_int_eq(retry_most_ms(1, 0, 10000), 2000);
+    ck_assert_int_eq(retry_most_ms(1, 0, 600000), 120000);
+    ck_assert_int_eq(retry_most_ms(1, 1, 10000), 2000);
+    ck_assert_int_eq(retry_most_ms(1, 1, 600000), MS_RECONNECT_HEAR_MS);
+    ck_assert_int_le(MS_RECONNECT_HEAR_MS + MS_HANDSHAKE_MS, MS_UNHEARD_MS);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("retry");
@@ -85,6 +97,7 @@ int main(void)
     tcase_add_test(tc, one_that_stays_away_is_asked_every_few_seconds);
     tcase_add_test(tc, a_crowd_spreads_over_half_a_minute);
     tcase_add_test(tc, who_holds_a_rank_is_back_within_a_fifth_of_the_lease);
+    tcase_add_test(tc, who_holds_a_rank_of_a_dynamic_cluster_hears_of_its_end);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -686,6 +686,28 @@ START_TEST(who_is_away_as_its_job_is_cancelled_hears_of_it_first)
 }
 END_TEST
 
+/* It was away when the last round was told. */
+START_TEST(who_never_heard_of_the_last_round_hears_of_the_end)
+{
+    uint64_t a = 0, b = 0;
+    start_two_that_recover(&a, &b);
+    fix_close(b);
+    b = join("1", 3, 2);
+    fix_pass(1000);
+    ck_assert_uint_eq(fix_show(1)->generation, 2);
+    fix_close(a); /* before it has heard of that */
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "alice"), 1, 0);
+    fix_job_is(1, "CANCELLED", "cancelled by");
+    leave(b);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+
+    const uint64_t back = come_back_to_hear("0", 1, 0);
+    leave(back);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+}
+END_TEST
+
 START_TEST(who_is_away_as_its_job_fails_hears_of_it_first)
 {
     uint64_t a = 0, b = 0;
@@ -711,7 +733,7 @@ START_TEST(who_is_away_as_the_scheduler_stands_still_has_the_time_behind_it)
     sched_stood_still(fix.s, MS_UNHEARD_MS + 3000);
     fix_time();
     ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
-    fix_pass(MS_RECONNECT_LAST_MS - 1); /* it met nobody then, and pauses */
+    fix_pass(MS_UNHEARD_MS - 1); /* it met nobody then, and pauses */
     ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
 
     const uint64_t back = come_back_to_hear("0", 1, 0);
@@ -774,6 +796,7 @@ static Suite *suite(void)
     tcase_add_test(t, who_does_not_come_to_hear_of_the_end_is_waited_for_some_seconds_only);
     tcase_add_test(t, who_was_lost_before_is_not_waited_for);
     tcase_add_loop_test(t, who_is_away_as_its_job_is_cancelled_hears_of_it_first, 0, 3);
+    tcase_add_test(t, who_never_heard_of_the_last_round_hears_of_the_end);
     tcase_add_test(t, who_is_away_as_its_job_fails_hears_of_it_first);
     tcase_add_test(t, who_is_away_as_the_scheduler_stands_still_has_the_time_behind_it);
     tcase_add_test(t, late_worker_hears_that_the_cluster_has_ended);
