@@ -199,9 +199,8 @@
 #define MS_TOPO_LEAVE_MS  3000  /* workers of a cluster that did not form have nothing to finish */
 #define MS_LEAVE_SAY_MS   2000  /* ... and leave sooner, or they are named: TERM and its answer */
 #define MS_STOP_ANSWER_MS 65000 /* Stop is answered: TERM, 30 s, KILL, and then some */
-#define MS_UNHEARD_MS     12000 /* one who is away as the job ends: MS_RECONNECT_HEAR_MS, a handshake \
-                                 */
-#define MS_ADOPT_NODE_MS 10     /* a node that comes back after a restart: five handshakes' CPU */
+#define MS_UNHEARD_MS     12000 /* of a job's end: MS_RECONNECT_HEAR_MS and a handshake */
+#define MS_ADOPT_NODE_MS  10    /* a node that comes back after a restart: five handshakes' CPU */
 #define MS_ADOPT_MAX_MS                                                                            \
     600000 /* ... and all, while they still come: five times what 10,000 took on a busy machine */
 #define MS_BLAME_MS             300   /* between "my peer is gone" and the peer's own last word */
@@ -216,10 +215,9 @@
 #define MS_RECONNECT_EAGER_MS 60000 /* ... in the first minute, ... */
 #define MS_RECONNECT_LATER_MS 5000  /* ... then this: 10,000 nodes, 2,000 refused SYNs a second */
 #define MS_RECONNECT_MAX_MS   30000 /* one that is there and overloaded: full jitter below this */
-#define MS_RECONNECT_HEAR_MS                                                                       \
-    7000 /* ... but with a rank of a dynamic cluster, whose end comes once */
-#define MS_PATIENCE_MS     30000 /* a silent scheduler is borne so long with a rank in hand ... */
-#define MS_PATIENCE_LEASES 3     /* ... and so many leases */
+#define MS_RECONNECT_HEAR_MS  7000  /* ... and with a rank of a dynamic cluster */
+#define MS_PATIENCE_MS        30000 /* a silent scheduler is borne so long with a rank in hand ... */
+#define MS_PATIENCE_LEASES    3     /* ... and so many leases */
 
 /* Data plane */
 #define MS_DATA_FRAME_MAX (1U << 20) /* an abort waits for at most this much */

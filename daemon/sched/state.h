@@ -64,6 +64,12 @@ enum {
     DUE_ROOM = 128, /* there is space again: who waited for it has all the time, from the next on */
 };
 
+/* Who had the rank when its job ended. */
+struct end_rank {
+    bool is_unheard;      /* it may be there, and has not left */
+    uint64_t incarnation; /* 0: not known, an earlier scheduler ended the job */
+};
+
 struct sched {
     struct sched_config cfg;
     const struct mode *mode;
@@ -133,14 +139,11 @@ struct sched {
     enum topo_state topo;
     struct timer topo_timer, ending_timer;
     int64_t let_be_ms; /* not before then: the next line of log about ranks of an earlier one */
-    int64_t ending_until_ms; /* so long it waits for them, while it ends */
-    int64_t leave_ms;        /* ... which is so long */
-    int64_t ended_ms;
+    int64_t ending_until_ms;  /* so long it waits for them, while it ends */
+    int64_t leave_ms;         /* ... which is so long */
+    int64_t ended_ms;         /* since when it ends */
     int64_t unheard_until_ms; /* ... and for those that are away, to hear of it */
-    struct {
-        bool is_unheard;      /* it may be there, and has not left */
-        uint64_t incarnation; /* 0: not known, an earlier scheduler ended the job */
-    } * ends;                 /* of each rank of the job that ended; owned */
+    struct end_rank *ends;    /* of each rank of the job that ended; owned */
     uint64_t ended_job;       /* ... which is this one; 0: none */
     uint32_t n_unheard;
     uint32_t n_leaving; /* nodes that were here when that was looked at last */
