@@ -23,15 +23,6 @@ check_recovery "$recovers"
 if [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ]; then
     make_room "$job"
 fi
-start_scheduler() {
-    mkdir -p device
-    [ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
-    : >device/scheduler.log # there before anybody reads it, and without an older one's lines
-    run_scheduler >>device/scheduler.log 2>&1 &
-    scheduler=$!
-    logs[scheduler]=device/scheduler.log
-    await_scheduler device/scheduler.log
-}
 was_there=0
 [ ! -e device ] || was_there=1
 start_scheduler

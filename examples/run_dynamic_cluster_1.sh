@@ -20,13 +20,7 @@ job=${2:-$(dirname "$0")/mnist.yaml}
 check_port "$MS_SCHED_HOST" "$MS_SCHED_PORT"
 recovers=${MS_ENABLE_RECOVERY:-0}
 check_recovery "$recovers"
-mkdir -p device
-[ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
-: >device/scheduler.log # there before anybody reads it, and without an older one's lines
-run_scheduler >>device/scheduler.log 2>&1 &
-scheduler=$!
-logs[scheduler]=device/scheduler.log
-await_scheduler device/scheduler.log
+start_scheduler
 left=0 # workers of this host that have not ended
 for ((i = 0; i < MS_WORKER_NUM / 2; i++)); do
     [ "$recovers" = 1 ] || : >device/worker_$i.out

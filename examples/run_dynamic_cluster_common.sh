@@ -11,13 +11,6 @@ find_programs() { # PROGRAM...
     done
 }
 
-# The scheduler; its log says what is looked for below, whatever MSCHED_LOG_LEVEL leaves out of the others.
-run_scheduler() {
-    local level=${MSCHED_LOG_LEVEL:-info}
-    [ "$level" = debug ] || level=info
-    MSCHED_LOG_LEVEL=$level MS_ROLE=MS_SCHED exec msschedd
-}
-
 # It is there once it listens. If it has ended instead, the last line of its log has the reason.
 # shellcheck disable=SC2154 # scheduler, its pid, is of who calls
 await_scheduler() { # LOG
@@ -27,6 +20,20 @@ await_scheduler() { # LOG
         kill -0 "$scheduler" 2>/dev/null || { tail -n 1 "$1" >&2; wait "$scheduler"; }
         sleep 0.1
     done
+}
+
+# The scheduler, with its log in ./device: that says what the scripts look for, whatever MSCHED_LOG_LEVEL leaves out of the others'.
+# shellcheck disable=SC2034,SC2154 # logs is of who calls
+start_scheduler() { # sets scheduler
+    local level=${MSCHED_LOG_LEVEL:-info}
+    [ "$level" = debug ] || level=info
+    mkdir -p device
+    [ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
+    : >device/scheduler.log # there before anybody reads it, and without an older one's lines
+    MSCHED_LOG_LEVEL=$level MS_ROLE=MS_SCHED msschedd >>device/scheduler.log 2>&1 &
+    scheduler=$!
+    logs[scheduler]=device/scheduler.log
+    await_scheduler device/scheduler.log
 }
 
 # Has the scheduler found no job in MS_RECOVERY_PATH that is to go on?

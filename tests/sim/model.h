@@ -501,8 +501,8 @@ void m_saver_answered(struct m_job *job, uint32_t rank);
 void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank);
 void m_look_for_saver(struct model *m, struct m_job *job);
 void m_save_time(struct model *m, struct m_job *job);
+void m_expect_round(const struct model *m, struct m_job *job); /* who hangs in it has his time */
 /* Some have ended, and others hang: they have their time, and are passed over then. */
-void m_expect_round(const struct model *m, struct m_job *job);
 void m_look_for_tardy(const struct model *m, struct m_job *job);
 bool m_tardy_is_due(const struct model *m, const struct m_job *job);
 void m_tardy_time(struct model *m, struct m_job *job);
