@@ -72,6 +72,19 @@ id=$(as bob submit --set steps=$end --set resume="$path" "$T/job.yaml")
 ok "nothing was queued of all these" same 7 "$id"
 ok "nor by its path" status 1 as bob wait --timeout 900 "$id"
 ok "which nobody has lent" says "whose owner has not lent it to job $id" as bob logs "$id"
+
+# ---- evaluated on the nodes: where no step is left, the evaluation is all there is
+evaluated='evaluate={dataset: {kind: nonlinear, samples: 320}, metrics: [mae]}'
+last_line() { python3 -c 'import json, sys
+lines = [j for j in map(json.loads, sys.stdin) if "eval_loss" in j]
+print(*(format(lines[-1][key], ".9g") for key in ("eval_loss", "mae")))'; }
+ok "a trained job is evaluated on other data" same 8 "$(as alice submit --resume 5 --set steps=$end --set "$evaluated")"
+ok "without another step" ends_like_2 8
+ok "and no line of one" [ "$(grep -c loss_hex "$T/jobs-n1/8/metrics.jsonl")" = 0 ]
+ok "to what its weights give here, to the last digit" same \
+    "$("$MSCTL" --json eval "$T/job.yaml" --weights "$T/jobs-n1/8/weights.safetensors" --set "$evaluated" | last_line)" \
+    "$(last_line <"$T/jobs-n1/8/metrics.jsonl")"
+
 ok "its node ends" status 0 stop n1
 ok "then it cannot be had, which is said with node, host and path" says "$T/jobs-n1/1" as alice submit --resume 1
 finish
