@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/metrics.h"
 #include "cli/own_dir.h"
+#include "cli/resume.h"
 #include "cli/weights.h"
 #include "proto/clock.h"
 
@@ -205,23 +206,15 @@ static int open_folder(struct fetch_run *run, const char *wanted, struct ms_err 
                         "could change what is fetched", &run->dir_fd, err);
 }
 
-static int resumes(const Ms__JobInfo *job)
-{
-    json_t *spec = json_loadb((const char *)job->job_json.data, job->job_json.len, 0, NULL);
-    const char *from = json_string_value(json_object_get(spec, "resume"));
-    const int does = from != NULL && from[0] != '\0';
-    json_decref(spec);
-    return does;
-}
-
 /* One question first: of a job that never had a node each of its ranks would say the same. */
 static int judge_job(struct fetch_run *run, const Ms__JobInfo *job, struct ms_err *err)
 {
+    char from[MS_PATH_MAX + 1];
     run->workers = job->workers;
     run->is_good = cli_job_status(job) == 0;
     run->has_ended = job->ended_ms > 0;
     run->steps = job->steps;
-    run->resumes = resumes(job);
+    run->resumes = resume_of(from, sizeof(from), job) != NULL;
     snprintf(run->state, sizeof(run->state), "%s", job->state);
     snprintf(run->weights_sha256, sizeof(run->weights_sha256), "%s", job->weights_sha256);
     if (job->generation > 0) {

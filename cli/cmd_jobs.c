@@ -8,6 +8,7 @@
 #include "cli/pages.h"
 #include "cli/plan_file.h"
 #include "cli/progress.h"
+#include "cli/resume.h"
 #include "cli/show_network.h"
 #include "cli/still.h"
 #include "cli/submit.h"
@@ -223,6 +224,7 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, const struct cli_st
                     struct ms_err *err)
 {
     char text[256];
+    char from[MS_PATH_MAX + 1];
     char buf[CLI_FORMAT_MAX];
     FILE *out = cli->out;
     const char *colour = cli->colour ? cli_state_colour(job->state) : "";
@@ -241,6 +243,7 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, const struct cli_st
     cli_fact(cli, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");
     cli_fact(cli, "time",
              job->started_ms > 0 ? cli_format_duration(buf, cli_job_seconds(job)) : "");
+    cli_fact(cli, "goes on from", resume_of(from, sizeof(from), job) != NULL ? from : "");
     snprintf(text, sizeof(text), "%llu", (unsigned long long)job->steps);
     cli_fact(cli, "steps", job->steps > 0 ? text : "");
     cli_fact(cli, "recovered",

@@ -1,4 +1,4 @@
-/* resume.c - the checkpoint that `msctl run --resume` goes on from */
+/* resume.c - the checkpoint that a job goes on from */
 #include "cli/resume.h"
 
 #include "libworker/data/data.h"
@@ -6,6 +6,7 @@
 #include "proto/folder.h"
 #include "proto/text.h"
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,4 +322,17 @@ int resume_find(const struct cli *cli, const char *place, const struct job *job,
     checkpoint_entries_fini(&entries);
     free(s.job);
     return rc < 0 ? rc : MS_OK;
+}
+
+const char *resume_of(char *dst, size_t size, const Ms__JobInfo *job)
+{
+    json_t *spec = json_loadb((const char *)job->job_json.data, job->job_json.len, 0, NULL);
+    const char *place = json_string_value(json_object_get(spec, "resume"));
+    const int is_given = place != NULL && place[0] != '\0';
+    if (is_given) {
+        ms_text_copy(dst, size, place);
+        ms_text_mend((uint8_t *)dst, strlen(dst), MS_TEXT_LINE);
+    }
+    json_decref(spec);
+    return is_given ? dst : NULL;
 }

@@ -1,4 +1,4 @@
-/* resume.h - the checkpoint that `msctl run --resume` goes on from */
+/* resume.h - the checkpoint that a job goes on from */
 #ifndef CLI_RESUME_H
 #define CLI_RESUME_H
 
@@ -24,5 +24,9 @@ int resume_find(const struct cli *cli, const char *place, const struct job *job,
 struct checkpoint_manifest;
 int resume_check(const struct job *job, const struct checkpoint_manifest *manifest,
                  const char *path, struct ms_err *err);
+
+/* The key `resume` of a job that was sent, as a line of text: the place of a checkpoint on its
+ * nodes. Cut where it does not fit. NULL: the job begins anew. */
+const char *resume_of(char *dst, size_t size, const Ms__JobInfo *job);
 
 #endif

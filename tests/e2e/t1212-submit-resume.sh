@@ -45,6 +45,8 @@ ok "a third goes on from the first" same 3 "$(as alice submit --resume 1 --set s
 ok "which is said with job, name and step" says "job 3 goes on from lin-$stopped of job 1: step $stopped (epoch" cat "$T/said"
 ok "where all nodes have it no place is named" [ "$(grep -c 'the checkpoint lies on' "$T/said")" = 0 ]
 ok "it ends with the undisturbed one's weights" ends_like_2 3
+ok "what it went on from can be read later, too" says "goes on from $T/jobs-n1/1/checkpoints/lin-$stopped.json" as alice show 3
+ok "which another one lacks" [ "$(as alice show 2 | grep -c 'goes on from')" = 0 ]
 ok "its first step is the one behind" same "$((stopped + 1))" "$(python3 -c 'import json, sys
 print(min(j["step"] for j in map(json.loads, open(sys.argv[1])) if "loss_hex" in j))' "$T/jobs-n1/3/metrics.jsonl")"
 ok "a file, an older one of its checkpoints, and another rule of saving" same 4 \

@@ -213,6 +213,32 @@ START_TEST(colon_with_nothing_behind_it_is_no_wish_for_the_newest)
 }
 END_TEST
 
+/* A scheduler's word, which the terminal must not obey. */
+START_TEST(what_a_job_goes_on_from_is_a_line_of_text)
+{
+    static const struct {
+        const char *spec, *said;
+    } rows[] = {
+        {"{\"resume\": \"/srv/1/checkpoints/net-5.json\"}", "/srv/1/checkpoints/net-5.json"},
+        {"{\"resume\": \"/a\\u001b[2J\\nb\"}", "/a?[2J b"},
+        {"{\"resume\": \"\"}", NULL},
+        {"{\"resume\": 7}", NULL},
+        {"{\"name\": \"net\"}", NULL},
+        {"no job", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        char text[64];
+        Ms__JobInfo job;
+        ms__job_info__init(&job);
+        job.job_json.data = (uint8_t *)rows[i].spec;
+        job.job_json.len = strlen(rows[i].spec);
+        const char *said = resume_of(text, sizeof(text), &job);
+        ck_assert_pstr_eq(said, rows[i].said);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("submit_resume");
@@ -222,6 +248,7 @@ int main(void)
     tcase_add_test(tc, nodes_that_are_not_there_do_not_count);
     tcase_add_test(tc, colon_with_nothing_behind_it_is_no_wish_for_the_newest);
     tcase_add_test(tc, checkpoint_of_a_run_is_found_by_its_name_in_the_run_directory);
+    tcase_add_test(tc, what_a_job_goes_on_from_is_a_line_of_text);
     tcase_add_loop_test(tc, manifest_that_is_a_link_keeps_its_own_name_and_place, 0, 2);
     tcase_add_test(tc, name_that_is_not_there_is_answered_with_those_that_are);
     tcase_add_test(tc, name_that_is_not_there_is_answered_with_a_path_from_here);
