@@ -616,6 +616,9 @@ static void expect_ranks(struct sched *s, const struct job *job, bool is_found)
 
 static void end_with(struct sched *s, const struct job *job, bool is_found)
 {
+    if (s->topo == TOPO_INITIALIZING) { /* we are not the scheduler that saw it complete */
+        topo_set(s, TOPO_ON_COMPLETE);
+    }
     topo_set(s, job->state == JOB_SUCCEEDED ? TOPO_ON_SUCCESS : TOPO_ON_FAILURE);
     begin_ending(s, job->state == JOB_SUCCEEDED ? MS_OK : job->code, job->reason,
                  MS_STOP_ANSWER_MS);
@@ -638,7 +641,6 @@ void dynamic_found_ended(struct sched *s, const struct job *job, struct node *no
     const bool is_rank = claim->generation == job->generation && claim->rank < job->workers;
     if (s->topo == TOPO_INITIALIZING && is_rank && s->n_idle == 0 &&
         queue_n(s) == 0) { /* else another job forms, or is there */
-        topo_set(s, TOPO_ON_COMPLETE);
         end_with(s, job, true);
     }
     if (job->id == s->ended_job && claim->rank < job->workers &&
@@ -665,6 +667,7 @@ int dynamic_check(const struct sched *s, struct ms_err *err)
           "the topology has ended and the scheduler goes on");
     HOLDS(timer_is_armed(&s->ending_timer) == (s->ending && !s->exited),
           "nothing will end the scheduler");
-    HOLDS(n_workers(s) <= s->cfg.worker_num, "more workers than MS_WORKER_NUM");
+    HOLDS(s->ended_job != 0 || n_workers(s) <= s->cfg.worker_num, /* who comes to hear is let in */
+          "more workers than MS_WORKER_NUM");
     return 0;
 }

@@ -473,7 +473,9 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         m->n_came++;
     }
     node->conn = conn->id;
-    if (m->w->mode == SCHED_DYNAMIC && m_count(m) > m->w->worker_num) {
+    const struct m_job *had = m_job_find(m, conn->claim.job);
+    const bool hears_of_end = had != NULL && m_is_ended(had);
+    if (m->w->mode == SCHED_DYNAMIC && m_count(m) > m->w->worker_num && !hears_of_end) {
         sim_fail(m->w, "model: node %s is accepted, and all ranks have one", node->id);
     }
     node->heard = node->spoke = m->mono;

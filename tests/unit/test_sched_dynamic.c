@@ -708,6 +708,32 @@ START_TEST(who_never_heard_of_the_last_round_hears_of_the_end)
 }
 END_TEST
 
+/* Another process has its rank, and all are there still: with it there are three of two. */
+START_TEST(whose_rank_was_taken_comes_to_hear_of_the_end_too)
+{
+    uint64_t a = 0, b = 0;
+    start_two_that_recover(&a, &b);
+    fix_close(b);
+    const uint64_t x = join("x", 3, 2);
+    fix_pass(1000);
+    ck_assert_uint_eq(fix_show(1)->generation, 2);
+    fix_ready(a, 1, 2, 0);
+    fix_ready(x, 1, 2, 1);
+    fix_done(a, 1, 2, 0, 0, "");
+    fix_done(x, 1, 2, 1, 0, "");
+    fix_job_is(1, "SUCCEEDED", "all 2 ranks");
+
+    const uint64_t back = come_back_to_hear("1", 2, 1);
+
+    ck_assert_ptr_nonnull(fix_heard(back, MS_MSG_STOP));
+    leave(back);
+    leave(x);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    leave(a);
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
+}
+END_TEST
+
 START_TEST(who_is_away_as_its_job_fails_hears_of_it_first)
 {
     uint64_t a = 0, b = 0;
@@ -797,6 +823,7 @@ static Suite *suite(void)
     tcase_add_test(t, who_was_lost_before_is_not_waited_for);
     tcase_add_loop_test(t, who_is_away_as_its_job_is_cancelled_hears_of_it_first, 0, 3);
     tcase_add_test(t, who_never_heard_of_the_last_round_hears_of_the_end);
+    tcase_add_test(t, whose_rank_was_taken_comes_to_hear_of_the_end_too);
     tcase_add_test(t, who_is_away_as_its_job_fails_hears_of_it_first);
     tcase_add_test(t, who_is_away_as_the_scheduler_stands_still_has_the_time_behind_it);
     tcase_add_test(t, late_worker_hears_that_the_cluster_has_ended);

@@ -565,6 +565,22 @@ START_TEST(hundred_thousand_queued_jobs_load_fast)
 }
 END_TEST
 
+/* Its workers were all here once, and may not be any more. */
+START_TEST(job_that_waits_for_its_workers_to_come_back_is_cancelled)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    fix_create(&cfg);
+    load_job(3, JOB_QUEUED);
+    loaded();
+
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "alice"), 3, 0);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 1);
+    fix_job_is(3, "CANCELLED", "cancelled by");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sched_load");
@@ -579,6 +595,7 @@ int main(void)
     tcase_add_loop_test(tc, dynamic_cluster_that_forms_anew_is_not_ended_by_an_old_worker, 0, 2);
     tcase_add_loop_test(tc, rank_of_an_earlier_job_has_not_heard_for_one_of_this, 0, 2);
     tcase_add_test(tc, dynamic_cluster_adopts_its_job);
+    tcase_add_test(tc, job_that_waits_for_its_workers_to_come_back_is_cancelled);
     suite_add_tcase(suite, tc);
     tc = tcase_create("queue and history");
     tcase_add_checked_fixture(tc, NULL, fix_end);
