@@ -1,7 +1,7 @@
 /* stall.c - since when a job stands still, where that began before this process
  *
  *     job.rank_lost              it stands, since then ...
- *     job.recovering             ... and no rank goes on before job.recovered
+ *     job.recovering             ... or since then, and no rank goes on before job.recovered
  *     job.adopted                in the next process: it did not stand, where no round was begun
  *                                and this process, too, lost nobody: who was away is back
  *     any other of a job         it stands no more
@@ -51,20 +51,22 @@ int stall_load(struct sched *s, const struct sched_event_row *row, struct ms_err
         return 0;
     }
     struct stall *stall = row->job != 0 ? find(s, row->job) : NULL;
-    if (row->job != 0 && strcmp(row->kind, "job.rank_lost") == 0) {
+    const bool is_loss = row->job != 0 && strcmp(row->kind, "job.rank_lost") == 0;
+    const bool is_round = row->job != 0 && strcmp(row->kind, "job.recovering") == 0;
+    if (is_loss || is_round) {
         const int rc = stall == NULL ? begin(s, row, err) : 0;
         if (rc == 0) {
-            find(s, row->job)->last_seq = row->seq;
+            stall = find(s, row->job);
+            stall->last_seq = is_loss ? row->seq : stall->last_seq;
+            stall->is_round |= is_round;
         }
         return rc;
     }
     if (stall == NULL || strcmp(row->kind, "job.cancel_asked") == 0) {
         return 0;
     }
-    if (strcmp(row->kind, "job.recovering") == 0) {
-        stall->is_round = true;
-    } else if (strcmp(row->kind, "job.adopted") != 0 ||
-               (!stall->is_round && stall->last_seq < s->stalls_start)) {
+    if (strcmp(row->kind, "job.adopted") != 0 ||
+        (!stall->is_round && stall->last_seq < s->stalls_start)) {
         *stall = s->stalls[--s->n_stalls];
     }
     return 0;

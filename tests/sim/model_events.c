@@ -131,7 +131,7 @@ void m_judge_events_kept(struct model *m)
 
 /* What the list tells of a job that stands still. */
 struct stall {
-    const struct m_event *first; /* of its losses; NULL: none is told */
+    const struct m_event *first; /* of its losses, or its round without one; NULL: none is told */
     bool was_lost;               /* ... before the scheduler's last start */
     bool is_whole;               /* nothing of the job is gone from the list */
 };
@@ -155,6 +155,7 @@ static struct stall stall_of(const struct model *m, uint64_t job)
             stall.first = stall.first != NULL ? stall.first : event;
             is_old = false;
         } else if (strcmp(event->kind, "job.recovering") == 0) {
+            stall.first = stall.first != NULL ? stall.first : event;
             is_round = true;
         } else if (strcmp(event->kind, "job.recovered") == 0 ||
                    strcmp(event->kind, "job.started") == 0 ||
@@ -168,8 +169,8 @@ static struct stall stall_of(const struct model *m, uint64_t job)
     return stall;
 }
 
-/* How long a job stood still goes by the first loss that is stored, whichever scheduler stored it;
- * where none is it may be since that was back, and the words say so. */
+/* How long a job stood still goes by the first loss, or round, that is stored, whichever scheduler
+ * stored it; where none is it may be since that was back, and the words say so. */
 static void judge_stall(struct model *m, const struct sched_event_row *row)
 {
     static const char words[] = "it stood still for ";

@@ -647,6 +647,15 @@ static const struct {
      JOB_RECOVERING,
      11000,
      " ms"},
+    /* a round that was out already, for nobody's loss that is known */
+    {{{"scheduler.started", 12000},
+      {"job.recovering", 10300},
+      {"job.rank_lost", 9000},
+      {"scheduler.started", 8000},
+      {"job.adopted", 7000}},
+     JOB_RECOVERING,
+     11000,
+     " ms"},
     /* of nobody's loss, or of one before, it is not known when: all died at once */
     {{{"job.started", 60000}}, JOB_RUNNING, 700, " ms since the scheduler is back"},
     {{{"job.rank_lost", 50000}, {"job.recovering", 49000}, {"job.recovered", 48000}},
