@@ -120,7 +120,7 @@ static void settle(struct sched *s, struct job *job, bool had_time)
         const bool hangs = holds ? member->passed_over : had_time;
         const bool is_needed = !is_over && !has_saved && holds && !(hangs && has_one);
         if (!is_over && !is_needed && !trains) {
-            recover_vacate(s, job, rank, text);
+            recover_vacate(s, job, rank, MS_OK, text); /* no failure: it may have made all, too */
         } else if (is_needed && !trains) {
             rank_set(run, rank, RANK_ON_RESUME);
             member->has_state = true; /* it may have taken it in this round */

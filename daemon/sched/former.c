@@ -271,7 +271,7 @@ static void displace(struct sched *s, struct job *job, const struct former *form
              (unsigned long long)job->id, rank, emit_quote(s, node_id),
              emit_quote(s, former->node_id));
     run->not_back_ms = after_ms(s, MS_FORMER_WAIT_MS);
-    recover_vacate(s, job, rank,
+    recover_vacate(s, job, rank, MS_E_ABORTED,
                    emit_text(s, "node %s has rank %u of job %llu again, with all that it holds",
                              former->node_id, rank, (unsigned long long)job->id));
 }
@@ -576,7 +576,7 @@ void formers_step_in(struct sched *s, struct job *job)
             continue;
         }
         if (!is_vacant(run, rank)) {
-            recover_vacate(s, job, rank, job->run->cancel_text);
+            recover_vacate(s, job, rank, MS_E_ABORTED, job->run->cancel_text);
         }
         former_give(s, run, former);
         emit_put_member(s, job, rank); /* a restart has to know whose word it takes */

@@ -254,8 +254,10 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, bool w
     watch_news(s);
 }
 
-/* Nobody has it any more. What its process holds it keeps, unless it lets go of it. */
-static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go, const char *text)
+/* Nobody has it any more. What its process holds it keeps, unless it lets go of it: by a Stop of
+ * that code. */
+static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go, int code,
+                   const char *text)
 {
     struct member *member = &job->run->members[rank];
     const bool said_done = rank_is_over(member) && member->state != RANK_LOST;
@@ -268,14 +270,14 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
     member->has_state = member->unheard = member->may_save = false;
     member->saving = member->passed_over = false;
     if (!is_kept) {
-        rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
+        rank_release(s, job, rank, said_done, code, text, text);
     }
 }
 
-void recover_vacate(struct sched *s, struct job *job, uint32_t rank, const char *text)
+void recover_vacate(struct sched *s, struct job *job, uint32_t rank, int code, const char *text)
 {
     run_mend(job->run, rank)->before.may_be_away = false; /* who was has lost it to this one */
-    vacate(s, job, rank, true, text);
+    vacate(s, job, rank, true, code, text);
 }
 
 static void vacate_for(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
@@ -289,7 +291,7 @@ static void vacate_for(struct sched *s, struct job *job, uint32_t rank, enum fau
         !stumbles(s, job, rank, fault)) { /* else it is noted */
         vacant_note_stumble(s, job->run, rank);
     }
-    vacate(s, job, rank, has(fault, LETS_GO), text);
+    vacate(s, job, rank, has(fault, LETS_GO), MS_E_ABORTED, text);
 }
 
 /* How long its end may have been there to be seen; -1: not known, or it said it itself. */

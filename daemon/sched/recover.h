@@ -28,7 +28,7 @@ bool recover_is_own_link(enum fault fault); /* ... as its own process said */
 bool recover_counts(enum fault fault);      /* against the rank: a few of them end the job */
 bool recover_is_loss(enum fault fault);     /* else the rank is there, and ends its job */
 /* Nobody has it any more, and that costs nothing. */
-void recover_vacate(struct sched *s, struct job *job, uint32_t rank, const char *text);
+void recover_vacate(struct sched *s, struct job *job, uint32_t rank, int code, const char *text);
 /* The job is to stop after its step: does it let the other ranks do so all the same? */
 bool recover_stops(const struct sched *s, const struct job *job, enum fault fault);
 /* ... and this one counts as over. */

@@ -954,7 +954,7 @@ MUTANTS = [
      "a job that stands still is told as running"),
     ("loss_waits_for_the_next_event", C + "recover.c", "arm_round(s, run); s->due |= DUE_PLACE;", "arm_round(s, run);",
      "a spare is there, and is not asked"),
-    ("vacant_not_stopped", C + "recover.c", "rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);", "if (member->hold != NULL && member->hold->node->state == NODE_REGISTERED) { hold_drop(s, member->hold); } else { rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text); }",
+    ("vacant_not_stopped", C + "recover.c", "rank_release(s, job, rank, said_done, code, text, text);", "if (member->hold != NULL && member->hold->node->state == NODE_REGISTERED) { hold_drop(s, member->hold); } else { rank_release(s, job, rank, said_done, code, text, text); }",
      "a process that lost its rank is not told, and is given another one"),
     ("round_generation_not_stored", C + "recover.c", "emit_put_meta(s, \"generation\", s->generation); emit_put_job(s, job, false);", "emit_put_job(s, job, false);",
      "after a crash the generation of a round is given again"),

@@ -565,7 +565,7 @@ bool m_is_newcomer(const struct m_job *job, const struct m_rank *r);
 /* It may be lost by the complaint. */
 bool m_may_be_blamed(const struct m_job *job, uint32_t rank);
 /* Nobody has it any more. is_here: its process has to let go of it. */
-void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here);
+void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here, int code);
 void m_stands_still(struct model *m, struct m_job *job);
 void m_rank_lost(struct model *m, const char *log); /* if it says so */
 void m_story(struct model *m, const struct sched_event_row *row);

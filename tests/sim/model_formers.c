@@ -483,7 +483,7 @@ void m_rank_yields(struct model *m, const char *log)
     job->not_back_stretch = m->stretch;
     job->ranks[rank].plan_told = 0; /* it may have come back just now */
     job->ranks[rank].came_now = false;
-    m_vacate(m, job, &job->ranks[rank], true);
+    m_vacate(m, job, &job->ranks[rank], true, MS_E_ABORTED);
 }
 
 void m_may_spare_after(const struct model *m, struct m_job *job)
@@ -630,7 +630,7 @@ void m_formers_step_in(struct model *m, struct m_job *job)
             continue;
         }
         if (!r->vacant) {
-            m_vacate(m, job, r, true);
+            m_vacate(m, job, r, true, MS_E_ABORTED);
         }
         drop_former(job, i);
         m_former_takes(r, &former, node);

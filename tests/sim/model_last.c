@@ -318,7 +318,7 @@ void m_called_off(struct model *m, const char *log)
         const bool hangs = holds ? r->passed_over : had_time; /* who holds it is told to end now */
         const bool is_needed = !has_saved && holds && !(has_one && hangs);
         if (!is_needed && !r->started) {
-            m_vacate(m, job, r, true);
+            m_vacate(m, job, r, true, MS_OK);
             continue;
         }
         r->has_state = r->has_state || !r->started; /* taken in this round, perhaps */

@@ -223,14 +223,12 @@ static bool may_have_saved(const struct model *m, const struct m_job *job)
     return r->unknown || ((r->missing || r->was_missing) && r->has_state && !has_told);
 }
 
-void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here)
+void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here, int code)
 {
     struct m_node *node = m_node_find(m, r->node);
     if (is_here && node != NULL && node->conn != 0 && node->incarnation == r->incarnation) {
-        struct m_stop stop = {.job = job->id,
-                              .generation = node->hold.generation,
-                              .code = MS_E_ABORTED,
-                              .any_text = true};
+        struct m_stop stop = {
+            .job = job->id, .generation = node->hold.generation, .code = code, .any_text = true};
         m_stop_expect(m, node->conn, &stop);
         if (r->done || r->has_said) {
             node->hold = (struct m_hold){0};
@@ -341,7 +339,7 @@ static int fault_of(const struct model *m, const struct m_job *job, uint32_t ran
 static void lost_while_stopping(struct model *m, struct m_job *job, struct m_rank *r,
                                 bool is_silent)
 {
-    m_vacate(m, job, r, is_silent);
+    m_vacate(m, job, r, is_silent, MS_E_ABORTED);
     m_complaints_forget(job);
     if (job->state == JOB_RUNNING) {
         job->changed = true;
@@ -524,7 +522,7 @@ void m_rank_lost(struct model *m, const char *log)
         count_loss(m, job, r, (enum m_fault)fault);
         if (strstr(log, " then=again ") == NULL) {
             const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
-            m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
+            m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps, MS_E_ABORTED);
         }
         r->is_final = fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP ||
                       fault == M_LEAVING || fault == M_WORN;
@@ -575,7 +573,7 @@ void m_rank_lost(struct model *m, const char *log)
             note_stumble(m, job, r);
         }
         const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
-        m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
+        m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps, MS_E_ABORTED);
     }
     const int64_t without_at = job->without_at;
     const int64_t without_stretch = job->without_stretch;

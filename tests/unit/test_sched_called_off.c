@@ -227,6 +227,27 @@ START_TEST(so_is_rank_0_and_another_one_that_stands_there_saves)
 }
 END_TEST
 
+static void all_are_ready_for(uint64_t generation, uint64_t step, uint64_t steps_total)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        Ms__RankReady msg = ready_message(generation, rank, step);
+        msg.steps_total = steps_total;
+        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
+    }
+    fix_job_is(1, "RUNNING", "");
+}
+
+/* They evaluate: the step is made, and no rank is done. */
+static void all_have_made_step(uint64_t step)
+{
+    placed_for(RANKS, 0);
+    all_are_ready_for(1, 0, 120);
+    progress(1, step);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        beats_at(rank, 1, step);
+    }
+}
+
 /* Of who holds less nobody needs anything; that is known once it says so. */
 START_TEST(who_holds_less_than_the_last_step_is_let_go)
 {
@@ -243,6 +264,28 @@ START_TEST(who_holds_less_than_the_last_step_is_let_go)
     fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
     ck_assert_int_eq(n_events("job.rank_lost"), 1);
     fix_job_is(1, "RECOVERING", "waits for a node to take ranks 0 1 2");
+}
+END_TEST
+
+/* They were cut off, and trained on beside the one that is lost to us alone: the word of one of
+ * them comes first, and the job ends well. */
+START_TEST(who_is_let_go_then_has_not_failed)
+{
+    all_have_made_step(119);
+    fix_close(conns[0]);
+    for (uint32_t rank = 1; rank < RANKS; rank++) {
+        fix_close(conns[rank]);
+        conns[rank] = comes_back_at(rank, 119);
+    }
+    beat_for(MS_CANCEL_GRACE_MS);
+    ck_assert_ptr_null(fix_heard(conns[2], MS_MSG_STOP));
+    ends(1, MS_OK, "");
+
+    const Ms__Stop *stop = fix_heard(conns[2], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert(!stop->at_step);
+    ck_assert_int_eq(stop->code, MS_OK);
+    ck_assert_str_eq(stop->text, "all steps of job 1 are made, and it ends without this rank");
 }
 END_TEST
 
@@ -306,27 +349,6 @@ START_TEST(who_hangs_in_a_round_is_not_waited_for)
     ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1; rank 0 (node w0) says: nothing in");
 }
 END_TEST
-
-static void all_are_ready_for(uint64_t generation, uint64_t step, uint64_t steps_total)
-{
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        Ms__RankReady msg = ready_message(generation, rank, step);
-        msg.steps_total = steps_total;
-        fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
-    }
-    fix_job_is(1, "RUNNING", "");
-}
-
-/* They evaluate: the step is made, and no rank is done. */
-static void all_have_made_step(uint64_t step)
-{
-    placed_for(RANKS, 0);
-    all_are_ready_for(1, 0, 120);
-    progress(1, step);
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        beats_at(rank, 1, step);
-    }
-}
 
 /* That no step is left is known only once they are ready: the beat that tells it came too late. */
 START_TEST(nor_where_the_last_step_is_known_only_in_it)
@@ -800,6 +822,7 @@ int main(void)
     tcase_add_test(t, who_was_to_take_the_rank_is_lost_before_all_are_ready);
     tcase_add_test(t, so_is_rank_0_and_another_one_that_stands_there_saves);
     tcase_add_test(t, who_holds_less_than_the_last_step_is_let_go);
+    tcase_add_test(t, who_is_let_go_then_has_not_failed);
     tcase_add_test(t, who_comes_back_to_that_stands_there_too);
     tcase_add_test(t, who_hangs_in_a_round_is_not_waited_for);
     tcase_add_test(t, a_newcomer_has_its_time_to_get_ready);
