@@ -216,7 +216,7 @@ void save_ask(struct sched *s, struct job *job)
         run->late_asked = false;
         run->save_waits = true;
     }
-    timer_arm(s, &run->save_again, TIMER_SAVE,
+    timer_arm(s, &run->save_again, run->late_asked ? TIMER_SAVE : TIMER_SAVE_AGAIN,
               after_ms(s, run->late_asked ? MS_CANCEL_GRACE_MS : MS_SAVE_AGAIN_MS));
     watch_stir(s, job);
 }

@@ -27,7 +27,8 @@ enum timer_kind {
     TIMER_ROUND,       /* struct run: the next round may begin, or others have the idle nodes */
     TIMER_UNFIT,       /* struct run: who could not serve a rank may be asked again */
     TIMER_COMPLAINT,   /* struct run: a rank complained about another */
-    TIMER_SAVE,        /* struct run: no rank could save the weights */
+    TIMER_SAVE,        /* struct run: who was asked to save the weights has not said that it has */
+    TIMER_SAVE_AGAIN,  /* struct run: no rank could save the weights, and all try again */
     TIMER_TARDY,       /* struct run: some ranks do not end, and others have */
     TIMER_HANG,        /* struct run: some ranks do not get through their round */
     TIMER_EVALS,       /* struct run: evaluations, or ends of ranks, have to be stored */

@@ -382,6 +382,7 @@ void m_look_for_saver(struct model *m, struct m_job *job)
     const uint32_t rank = next_saver(job);
     job->late_asked = rank < job->workers;
     job->save_again_at = m->mono + (job->late_asked ? MS_CANCEL_GRACE_MS : MS_SAVE_AGAIN_MS);
+    job->save_again_stretch = m->stretch;
     if (job->late_asked) {
         job->late_saver = rank;
         job->ranks[rank].saving = true;
@@ -399,12 +400,18 @@ static bool is_heard(const struct model *m, const struct m_stop *want)
     return is;
 }
 
+/* A pause is no shorter for who stood still in it; who is asked may have stood still with us. */
+static int64_t save_again_at(const struct model *m, const struct m_job *job)
+{
+    return job->save_again_at + (job->late_asked ? m->stretch - job->save_again_stretch : 0);
+}
+
 /* Whoever was asked has had his time, or all have waited. A turn that is full may leave it to the
  * next one. */
 void m_save_time(struct model *m, struct m_job *job)
 {
     if (m->event->kind != SCHED_EV_TIME || job->save_again_at == SIM_NEVER ||
-        m->mono < job->save_again_at || m_stops_at_step(job)) {
+        m->mono < save_again_at(m, job) || m_stops_at_step(job)) {
         return;
     }
     struct m_stop stop;

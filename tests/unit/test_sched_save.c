@@ -459,6 +459,19 @@ START_TEST(while_the_scheduler_stood_still_it_was_not_silent)
 }
 END_TEST
 
+START_TEST(nor_was_the_one_that_was_asked_in_its_place)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    fix.now.mono_ms += 2 * MS_CANCEL_GRACE_MS;
+    sched_stood_still(fix.s, 2 * MS_CANCEL_GRACE_MS);
+    fix_time();
+
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0); /* rank 1 has all its time */
+    ends(1, MS_OK, "saved");
+    ended(JOB_SUCCEEDED, "saved");
+}
+END_TEST
+
 START_TEST(what_it_saves_in_the_end_is_as_usual)
 {
     all_others_end();
@@ -823,6 +836,7 @@ int main(void)
     tcase_add_test(t, one_whose_disk_hangs_is_not_waited_for);
     tcase_add_test(t, rank_0_is_not_either);
     tcase_add_test(t, while_the_scheduler_stood_still_it_was_not_silent);
+    tcase_add_test(t, nor_was_the_one_that_was_asked_in_its_place);
     tcase_add_test(t, what_it_saves_in_the_end_is_as_usual);
     tcase_add_test(t, that_it_cannot_is_no_news_then);
     tcase_add_test(t, its_time_begins_when_one_has_ended_that_could_save);
