@@ -350,6 +350,26 @@ START_TEST(who_hangs_in_a_round_is_not_waited_for)
 }
 END_TEST
 
+/* Nor is it silent while the scheduler stands still. */
+START_TEST(who_stood_still_in_a_round_with_us_has_its_time_behind_it)
+{
+    running(RANKS);
+    ends(1, MS_OK, "");
+    ends(2, MS_OK, "");
+    fix_close(conns[0]);
+    conns[0] = comes_back(0);
+    ready_at(2, 1, 120);
+    ready_at(2, 2, 120);
+    fix.now.mono_ms += 2 * MS_CANCEL_GRACE_MS;
+    sched_stood_still(fix.s, 2 * MS_CANCEL_GRACE_MS);
+    fix_time();
+
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    ready_at(2, 0, 120);
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
 /* That no step is left is known only once they are ready: the beat that tells it came too late. */
 START_TEST(nor_where_the_last_step_is_known_only_in_it)
 {
@@ -825,6 +845,7 @@ int main(void)
     tcase_add_test(t, who_is_let_go_then_has_not_failed);
     tcase_add_test(t, who_comes_back_to_that_stands_there_too);
     tcase_add_test(t, who_hangs_in_a_round_is_not_waited_for);
+    tcase_add_test(t, who_stood_still_in_a_round_with_us_has_its_time_behind_it);
     tcase_add_test(t, a_newcomer_has_its_time_to_get_ready);
     tcase_add_test(t, a_rank_that_is_lost_once_too_often_is_not_missed);
     tcase_add_test(t, where_nobody_else_has_made_the_last_step_it_fails_the_job);

@@ -708,6 +708,65 @@ START_TEST(who_never_heard_of_the_last_round_hears_of_the_end)
 }
 END_TEST
 
+/* It died, so often that the job has failed. */
+START_TEST(whose_loss_was_too_many_is_not_waited_for)
+{
+    uint64_t a = 0, b = 0;
+    start_two_that_recover(&a, &b);
+    for (uint64_t n = 0; strcmp(fix_show(1)->state, "FAILED") != 0; n++) {
+        ck_assert_uint_lt(n, 10);
+        fix_close(b);
+        if (strcmp(fix_show(1)->state, "FAILED") != 0) {
+            b = join("1", 3 + n, 2);
+            fix_pass(1000);
+            const uint64_t generation = fix_show(1)->generation;
+            fix_ready(a, 1, generation, 0);
+            fix_ready(b, 1, generation, 1);
+        }
+    }
+
+    leave(a);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+}
+END_TEST
+
+/* It said so, and nobody took its rank before the job was cancelled. */
+START_TEST(who_has_left_is_not_waited_for)
+{
+    uint64_t a = 0, b = 0;
+    start_two_that_recover(&a, &b);
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = msg.generation = 1;
+    msg.rank = 1;
+    msg.code = MS_E_CANCELLED;
+    msg.text = (char *)"its worker was asked to end";
+    msg.leaving = 1;
+    fix_say(b, MS_MSG_RANK_DONE, &msg.base);
+    leave(b);
+    fix_job_is(1, "RECOVERING", "left: its worker was asked to end");
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "alice"), 1, 0);
+    fix_job_is(1, "CANCELLED", "cancelled by");
+
+    leave(a);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+}
+END_TEST
+
+/* The event of its registration comes with that of the end. */
+START_TEST(who_comes_as_the_scheduler_goes_is_told)
+{
+    leave(end_of_two());
+    fix_pass(MS_UNHEARD_MS);
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+
+    const uint64_t back = come_back_to_hear("0", 1, 0);
+
+    ck_assert_ptr_nonnull(fix_heard(back, MS_MSG_STOP));
+}
+END_TEST
+
 /* Another process has its rank, and all are there still: with it there are three of two. */
 START_TEST(whose_rank_was_taken_comes_to_hear_of_the_end_too)
 {
@@ -823,6 +882,9 @@ static Suite *suite(void)
     tcase_add_test(t, who_was_lost_before_is_not_waited_for);
     tcase_add_loop_test(t, who_is_away_as_its_job_is_cancelled_hears_of_it_first, 0, 3);
     tcase_add_test(t, who_never_heard_of_the_last_round_hears_of_the_end);
+    tcase_add_test(t, whose_loss_was_too_many_is_not_waited_for);
+    tcase_add_test(t, who_has_left_is_not_waited_for);
+    tcase_add_test(t, who_comes_as_the_scheduler_goes_is_told);
     tcase_add_test(t, whose_rank_was_taken_comes_to_hear_of_the_end_too);
     tcase_add_test(t, who_is_away_as_its_job_fails_hears_of_it_first);
     tcase_add_test(t, who_is_away_as_the_scheduler_stands_still_has_the_time_behind_it);

@@ -478,6 +478,25 @@ START_TEST(dynamic_cluster_that_forms_anew_is_not_ended_by_an_old_worker)
 }
 END_TEST
 
+START_TEST(nor_is_one_whose_job_waits_for_its_workers)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    fix_create(&cfg);
+    load_job(1, JOB_SUCCEEDED);
+    load_job(2, JOB_QUEUED);
+    loaded();
+
+    ck_hears_and_leaves(join_two("old", 77, 1, 11, 0));
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    join_two("0", 1, 0, 0, 0);
+    const uint64_t second = join_two("1", 2, 0, 0, 0);
+
+    const Ms__Assign *assign = fix_heard(second, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    ck_assert_uint_eq(assign->job, 2);
+}
+END_TEST
+
 /* Its rank, which may be beyond those that there are, is none of the job that has ended now. */
 START_TEST(rank_of_an_earlier_job_has_not_heard_for_one_of_this)
 {
@@ -594,6 +613,7 @@ int main(void)
     tcase_add_test(tc, dynamic_cluster_that_is_found_ended_waits_for_all_ranks_to_hear_of_it);
     tcase_add_loop_test(tc, dynamic_cluster_that_forms_anew_is_not_ended_by_an_old_worker, 0, 2);
     tcase_add_loop_test(tc, rank_of_an_earlier_job_has_not_heard_for_one_of_this, 0, 2);
+    tcase_add_test(tc, nor_is_one_whose_job_waits_for_its_workers);
     tcase_add_test(tc, dynamic_cluster_adopts_its_job);
     tcase_add_test(tc, job_that_waits_for_its_workers_to_come_back_is_cancelled);
     suite_add_tcase(suite, tc);
