@@ -6,6 +6,7 @@
 #include "cli/table.h"
 #include "libworker/train/best_files.h"
 #include "proto/grow.h"
+#include "proto/state_words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -173,10 +174,21 @@ static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
     return MS_OK;
 }
 
-/* Rank 0 saves; another one where it was lost, or another process had its rank before. */
+/* Of how the job ended: rank 0's own list has that step, where it had room for it. */
+static int has_end(const struct cli_saved *saved, const Ms__JobInfo *job)
+{
+    uint64_t newest = 0;
+    for (size_t i = 0; i < saved->n; i++) {
+        newest = saved->ones[i].entry.step > newest ? saved->ones[i].entry.step : newest;
+    }
+    return newest >= job->steps || strcmp(job->state, MS_JOB_STATE_FAILED) == 0;
+}
+
+/* Rank 0 saves; another one where it was lost, or another process had its rank before, or it had no
+ * room at the end. */
 static int has_all(const struct asking *a, const Ms__JobInfo *job)
 {
-    return a->has_rank_0 && job->ranks_lost == 0 && job->recoveries == 0;
+    return a->has_rank_0 && job->ranks_lost == 0 && job->recoveries == 0 && has_end(a->saved, job);
 }
 
 int cli_saved_find(struct cli *cli, const Ms__JobInfo *job, struct cli_saved *ret,

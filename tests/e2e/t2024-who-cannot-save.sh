@@ -41,6 +41,13 @@ ok "and show says so, too" says "is saved: $T/n1/1/ckpt/small-" as alice show 1
 ok "its weights are fetched from there" status 0 as alice fetch --only weights -o "$T/fetched" 1
 ok "as they lie there" cmp "$T/n1/1/weights.safetensors" "$T"/fetched/*.safetensors
 
+stop n1
+ok "without that node the newest is not known" status 3 as alice fetch --list 1
+ok "which is said" says "job 1 may have saved more: a node that had a rank of it is away" as alice fetch --list 1
+ok "nor is one gone on from" status 3 as alice submit --resume 1
+start_node n1 --jobs-dir "$T/n1"
+ok "it is back" wait_for 60 idle 3
+
 rm "$T/disk/filler"
 ok "another one is submitted" [ "$(as alice submit "$T/job.yaml")" = 2 ]
 ok "and trains" wait_for 120 trains_in "$T/disk/jobs/2"
