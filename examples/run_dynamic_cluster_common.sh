@@ -99,9 +99,13 @@ is_awaited() { # LOG STATUS
     [ "$2" -eq 5 ] && tail -n 3 "$1" | grep -q 'asked to end by signal'
 }
 
-# Whatever else it is, it is no reason to begin anew.
+# Whatever else it is, it is no reason to begin anew; nor is one that was forgotten beside a folder that needs it.
 check_recovery() { # VALUE
     [ "$1" = 0 ] || [ "$1" = 1 ] || { echo "$0: MS_ENABLE_RECOVERY=$1: it must be 0 or 1" >&2; exit 2; }
+    [ "$1" = 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || [ ! -e "$MS_RECOVERY_PATH/state.db" ] || {
+        echo "$0: MS_RECOVERY_PATH=$MS_RECOVERY_PATH has the jobs of earlier starts, and MS_ENABLE_RECOVERY is not 1: set it to 1 to go on with what has not ended there, or unset MS_RECOVERY_PATH to leave it alone" >&2
+        exit 2
+    }
 }
 
 # Does the job name anything that lies in ./device, as checkpoints to go on from or first weights? Its paths are of its folder.
@@ -123,6 +127,10 @@ names_device() { # JOB
 # does not go on from it.
 make_room() { # JOB
     local away=device.before n=0
+    if [ -d device ] && ! flock -n device true; then # each rank has a lock on it
+        echo "$0: workers of an earlier start live, and write to device: to go on with their job start its scheduler again as it was, with its MS_RECOVERY_PATH; to begin anew end them first" >&2
+        exit 75
+    fi
     if [ -z "$(find device/ -name '*.safetensors' -print -quit 2>/dev/null)" ]; then
         rm -rf device
     elif names_device "$1"; then

@@ -266,6 +266,12 @@ reap twice
 none_alive() { [ -z "$(alive)" ]; }
 wait_for 60 none_alive
 
+# with the variable forgotten that has it go on
+forgot() { scripted MS_RECOVERY_PATH="$T/rec" bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/recover.yaml" 2; }
+ok "without MS_ENABLE_RECOVERY nothing begins beside a job that may go on" status 2 forgot
+ok "and it is said which of the two to set" says "MS_ENABLE_RECOVERY is not 1: set it to 1 to go on" forgot
+ok "with no checkpoint less" saved
+
 # with another job than is to go on there
 sed 's/0\.001/0.002/' "$T/recover.yaml" >"$T/other.yaml"
 other() { scripted MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/rec" timeout 600 bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/other.yaml" 2; }
@@ -292,6 +298,10 @@ mapfile -t workers < <(children older msworker 3)
 kill -KILL "$(children older msschedd)"
 ok "the script ends with its scheduler" status 137 reap older
 ok "its workers train on" wait_for 120 trains $(($(steps) + 50))
+beside_others() { scripted MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/rec5" MS_SCHED_PORT="$(free_port)" bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/living.yaml" 3; }
+ok "a start with another database does not take the folder from them" status 75 beside_others
+ok "and says what to do" says "workers of an earlier start live, and write to device" beside_others
+ok "their lines are there" trains 1
 beside younger
 ok "of each that it started the second script says that another one lives" wait_for 120 told younger 'with this id lives (pid [0-9]*) and goes on' 3
 for pid in "${workers[@]}"; do ok "and which" logged younger "lives (pid $pid)"; done
