@@ -170,7 +170,7 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
         return text;
     }
     const struct node *node = node_find(s, info->node_id);
-    bool known = comes_to_hear(s, msg) ||
+    bool known = comes_to_hear(s, msg) || recover_comes_to_stop(s, info, msg->job, msg->rank) ||
                  (node != NULL && (node->state == NODE_REGISTERED || hold_first(node) != NULL));
     if (!known && s->ending) {
         return text_behind(
@@ -657,6 +657,11 @@ void dynamic_left(struct sched *s, const struct node *node)
     }
 }
 
+static bool stops(const struct sched *s)
+{
+    return !list_empty(&s->placed) && list_item(s->placed.next, struct job, lane)->run->cancelling;
+}
+
 int dynamic_check(const struct sched *s, struct ms_err *err)
 {
     bool forming = s->topo == TOPO_INITIALIZING;
@@ -667,7 +672,7 @@ int dynamic_check(const struct sched *s, struct ms_err *err)
           "the topology has ended and the scheduler goes on");
     HOLDS(timer_is_armed(&s->ending_timer) == (s->ending && !s->exited),
           "nothing will end the scheduler");
-    HOLDS(s->ended_job != 0 || n_workers(s) <= s->cfg.worker_num, /* who comes to hear is let in */
-          "more workers than MS_WORKER_NUM");
+    HOLDS(s->ended_job != 0 || stops(s) || n_workers(s) <= s->cfg.worker_num,
+          "more workers than MS_WORKER_NUM"); /* but for who comes to hear, or to save */
     return 0;
 }

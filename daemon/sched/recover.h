@@ -66,9 +66,12 @@ uint32_t recover_n_vacant(const struct run *run);
 bool vacant_fill(struct sched *s, struct job *job); /* all vacant ranks, or none */
 /* This process has a rank of us that we gave up, and nobody has taken: it has it again. */
 bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim);
+/* It is such a process, of a job that is to stop, for which it may hold what is to be saved. */
+bool recover_comes_to_stop(const struct sched *s, const struct node_info *info, uint64_t job_id,
+                           uint32_t rank);
 /* As many processes as may have ended before one was ready for it. */
 bool recover_is_stumbled_out(const struct run *run, uint32_t rank);
-/* Is there a vacant rank that a node with this id may take, or had at the end of its job? */
+/* Is there a vacant rank that a node with this id may take, or had as its job was to end? */
 bool recover_has_room(const struct sched *s, const char *node_id);
 /* The rank's process ended before it was ready: others first, and a pause if there are none. */
 void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank);

@@ -407,19 +407,33 @@ static void excuse(struct sched *s, struct run *run, uint32_t rank, const struct
     }
 }
 
+static bool is_process_of(const struct member *member, const struct node_info *info)
+{
+    return member->incarnation == info->incarnation &&
+           strcmp(member->node_id, info->node_id) == 0 &&
+           strcmp(member->principal, info->principal) == 0;
+}
+
+bool recover_comes_to_stop(const struct sched *s, const struct node_info *info, uint64_t job_id,
+                           uint32_t rank)
+{
+    const struct job *job = job_find(s, job_id);
+    return job != NULL && job_is_placed(job) && job->run->cancelling && rank < job->workers &&
+           is_vacant(&job->run->members[rank]) && is_process_of(&job->run->members[rank], info);
+}
+
 bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim)
 {
     struct job *job = job_find(s, claim->job);
     if (job == NULL || !job_is_placed(job) || claim->rank >= job->workers ||
-        claim->generation > job->generation || !recover_is_on(s, job) || job->run->cancelling) {
+        claim->generation > job->generation || !recover_is_on(s, job)) {
         return false;
     }
     struct member *member = &job->run->members[claim->rank];
     const bool is_at_end = save_is_at_end(job->run);
     if (!is_vacant(member) || (is_at_end && claim->generation != job->generation) ||
-        member->incarnation != node->info.incarnation ||
-        strcmp(member->node_id, node->info.node_id) != 0 ||
-        strcmp(member->principal, node->info.principal) != 0 || !list_empty(&node->holds) ||
+        (job->run->cancelling && !claim_has_state(claim)) || /* of no use to it any more */
+        !is_process_of(member, &node->info) || !list_empty(&node->holds) ||
         run_mend(job->run, claim->rank)->is_over) { /* it has not heard the last word */
         return false;
     }
@@ -444,17 +458,22 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     member->may_lack_plan = member->has_plan && claim->generation > member->ready_in;
     emit_log(s, MS_LOG_NOTICE, "job.rank_back job=%llu rank=%u node=%s: it was given up, not ended",
              (unsigned long long)job->id, claim->rank, emit_quote(s, node->info.node_id));
-    recover_again(s, job->run);
+    if (job->run->cancelling) { /* it may be the last one that holds what is to be saved */
+        stop_came_back(s, member->hold);
+    } else {
+        recover_again(s, job->run);
+    }
     return true;
 }
 
-/* At the end of a job nobody takes the rank, and its own process comes back with it. */
+/* At the end of a job nobody takes the rank, and its own process comes back with it; one in its
+ * place hears of the end. */
 static bool had_rank_at_end(const struct sched *s, const char *node_id)
 {
     bool had = false;
     for (const struct list *at = s->placed.next; !had && at != &s->placed; at = at->next) {
         const struct run *run = list_item(at, struct job, lane)->run;
-        const bool may = save_is_at_end(run) && run->n_in[RANK_LOST] > 0;
+        const bool may = (save_is_at_end(run) || run->cancelling) && run->n_in[RANK_LOST] > 0;
         for (uint32_t rank = 0; may && !had && rank < run->job->workers; rank++) {
             const struct member *member = &run->members[rank];
             had = is_vacant(member) && strcmp(member->node_id, node_id) == 0;

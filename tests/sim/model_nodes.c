@@ -474,7 +474,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     }
     node->conn = conn->id;
     const struct m_job *had = m_job_find(m, conn->claim.job);
-    const bool hears_of_end = had != NULL && m_is_ended(had);
+    const bool hears_of_end = had != NULL && (m_is_ended(had) || m_stops_at_step(had));
     if (m->w->mode == SCHED_DYNAMIC && m_count(m) > m->w->worker_num && !hears_of_end) {
         sim_fail(m->w, "model: node %s is accepted, and all ranks have one", node->id);
     }
@@ -514,6 +514,9 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
             given_up->has_state = given_up->started = given_up->ready = true;
             given_up->has_plan = given_up->may_lack_plan = false;
             m_saver_came_back(m, m_job_find(m, conn->claim.job), conn->claim.rank);
+        } else if (m_stops_at_step(m_job_find(m, conn->claim.job))) { /* and so does it */
+            m_saver_came_back(m, m_job_find(m, conn->claim.job), conn->claim.rank);
+            m_stop_at_step(m, m_job_find(m, conn->claim.job), false);
         } else {
             m_stands_still(m, m_job_find(m, conn->claim.job));
         }
@@ -550,6 +553,13 @@ static bool is_one_of_two(const struct model *m, const struct m_conn *conn)
            world_is_evil(m->w, (uint32_t)conn->id);
 }
 
+/* It may be the last one that holds what its job is to end with. */
+static bool comes_to_stop(struct model *m, const struct m_conn *conn)
+{
+    const struct m_job *job = m_job_find(m, conn->claim.job);
+    return job != NULL && m_stops_at_step(job) && m_claim_is_vacant(m, conn) != NULL;
+}
+
 /* Why a Register may be refused; anything else is a healthy worker that is sent away. */
 bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int32_t code)
 {
@@ -557,7 +567,8 @@ bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int3
     const struct m_node *node = m_node_find(m, asked->id);
     const struct m_node *mine = m_node_of(m, conn);
     if (m->w->mode == SCHED_DYNAMIC) {
-        return code != MS_E_EXISTS || is_one_of_two(m, conn);
+        return (code != MS_E_EXISTS || is_one_of_two(m, conn)) &&
+               (code != MS_E_REFUSED || !comes_to_stop(m, conn));
     }
     bool heard = node != NULL && node->prober == conn->id && node->spoke == m->mono;
     bool clash =

@@ -666,8 +666,8 @@ struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
     struct m_rank *r = &job->ranks[conn->claim.rank];
     const bool is_his = strcmp(r->owner, conn->asked.owner) == 0;
     const bool is_old = m_is_at_end(job) && conn->claim.generation != job->generation;
-    return r->vacant && !r->is_final && is_process(r, conn) && is_his && !m_stops_at_step(job) &&
-                   !is_old
+    const bool is_of_use = !m_stops_at_step(job) || conn->claim_runs || conn->claim_step > 0;
+    return r->vacant && !r->is_final && is_process(r, conn) && is_his && is_of_use && !is_old
                ? r
                : NULL;
 }

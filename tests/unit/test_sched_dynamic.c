@@ -686,6 +686,70 @@ START_TEST(who_is_away_as_its_job_is_cancelled_hears_of_it_first)
 }
 END_TEST
 
+/* _i: with all that it held; or it died, and another process is there with its id. */
+START_TEST(who_comes_back_while_its_job_is_cancelled_is_not_extra)
+{
+    uint64_t a = 0, b = 0;
+    start_two_that_recover(&a, &b);
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "alice"), 1, 1);
+    fix_close(b);
+    b = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = worker("1", _i == 0 ? 2 : 7, 2);
+    if (_i == 0) {
+        msg.job = msg.generation = msg.rank = 1;
+        msg.step = 5;
+    }
+    fix_say(b, MS_MSG_REGISTER, &msg.base);
+
+    ck_assert_ptr_nonnull(fix_heard(b, MS_MSG_REGISTERED));
+    if (_i == 0) {
+        ck_assert_int_eq(((const Ms__Stop *)fix_heard(b, MS_MSG_STOP))->at_step, 1);
+        fix_stopped(b, 1, 1, 1);
+    }
+    fix_stopped(a, 1, 1, 0);
+    const Ms__Stop *stop = fix_heard(b, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, MS_E_CANCELLED);
+    leave(a);
+    leave(b);
+    if (_i == 1) { /* the one before it may be there */
+        fix_pass(MS_UNHEARD_MS);
+    }
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 1);
+}
+END_TEST
+
+/* One that came for a rank meanwhile waits there, and with it there are three of three. */
+START_TEST(nor_is_it_beside_one_that_came_for_a_rank)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 3);
+    cfg.recovery = 1;
+    fix_create(&cfg);
+    uint64_t conns[3];
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        conns[rank] = join(rank == 0 ? "0" : rank == 1 ? "1" : "2", 1 + rank, 3);
+    }
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        fix_ready(conns[rank], 1, 1, rank);
+    }
+    fix_close(conns[1]);
+    fix_close(conns[2]);
+    join("x", 9, 3);
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "alice"), 1, 1);
+    for (uint32_t rank = 1; rank < 3; rank++) {
+        Ms__Register msg = worker(rank == 1 ? "1" : "2", 1 + rank, 3);
+        msg.job = msg.generation = 1;
+        msg.rank = rank;
+        msg.step = 5;
+        conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
+        fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
+        const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+        ck_assert_ptr_nonnull(stop);
+        ck_assert_int_eq(stop->at_step, 1);
+    }
+}
+END_TEST
+
 /* It was away when the last round was told. */
 START_TEST(who_never_heard_of_the_last_round_hears_of_the_end)
 {
@@ -882,6 +946,8 @@ static Suite *suite(void)
     tcase_add_test(t, who_was_lost_before_is_not_waited_for);
     tcase_add_loop_test(t, who_is_away_as_its_job_is_cancelled_hears_of_it_first, 0, 3);
     tcase_add_test(t, who_never_heard_of_the_last_round_hears_of_the_end);
+    tcase_add_loop_test(t, who_comes_back_while_its_job_is_cancelled_is_not_extra, 0, 2);
+    tcase_add_test(t, nor_is_it_beside_one_that_came_for_a_rank);
     tcase_add_test(t, whose_loss_was_too_many_is_not_waited_for);
     tcase_add_test(t, who_has_left_is_not_waited_for);
     tcase_add_test(t, who_comes_as_the_scheduler_goes_is_told);

@@ -357,6 +357,60 @@ START_TEST(a_rank_that_is_lost_while_all_stop_is_over)
 }
 END_TEST
 
+/* With all that it held, as after a connection that was reset, or a lease that it slept through. */
+static void comes_back_with(uint32_t rank, uint64_t step)
+{
+    char id[8];
+    snprintf(id, sizeof(id), "w%u", rank);
+    conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, 1 + rank);
+    msg.job = msg.generation = 1;
+    msg.rank = rank;
+    msg.step = step;
+    fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
+}
+
+/* _i: it had stopped before it was lost, or not. */
+START_TEST(who_comes_back_before_the_end_may_be_the_one_that_saves)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    if (_i == 1) {
+        stopped_at(1, 1, 5, "");
+    }
+    fix_close(conns[1]);
+    ck_assert_int_eq(fix_logged("job.rank_lost job=1 generation=1 rank=1"), 1);
+
+    comes_back_with(1, 5);
+
+    ck_assert_int_eq(fix_logged("job.rank_back job=1 rank=1"), 1);
+    hears_stop(1, 1, false);
+    ck_assert(stands(1));
+    stopped_at(1, 1, 5, "");
+    stopped_at(1, 2, 4, "");
+    ck_assert_ptr_null(fix_stored(1));
+    fix_close(conns[0]);
+    hears_stop(1, 1, true);
+    stopped_at(1, 1, 5, "step 5 is saved: x-5.json");
+    ended("rank 1 (node w1) says: step 5 is saved");
+}
+END_TEST
+
+START_TEST(who_comes_back_with_nothing_is_let_go)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    fix_close(conns[1]);
+
+    comes_back_with(1, 0);
+
+    ck_assert_int_eq(fix_logged("job.rank_back"), 0);
+    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->at_step, 0);
+}
+END_TEST
+
 /* They trusted in rank 0, of whose death nobody knew. */
 static void all_stopped_but_rank_0(uint64_t step_1, uint64_t step_2)
 {
@@ -985,6 +1039,8 @@ int main(void)
     tcase_add_test(t, who_cannot_save_after_its_end_leaves_it_to_the_next);
     tcase_add_test(t, where_rank_0_cannot_save_another_one_does);
     tcase_add_test(t, where_nobody_can_save_it_is_said_why);
+    tcase_add_loop_test(t, who_comes_back_before_the_end_may_be_the_one_that_saves, 0, 2);
+    tcase_add_test(t, who_comes_back_with_nothing_is_let_go);
     tcase_add_test(t, where_rank_0_is_a_step_behind_another_one_saves);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
