@@ -414,7 +414,9 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
     count_loss(s, run, rank, fault, text);
     tell_loss(s, job, rank, fault, false, text);
     vacate_for(s, job, rank, fault, text);
-    run->stop_is_out = false; /* the others, and who saves now, have their time from now on */
+    /* the others, and who saves now, have their time from now on: not again for one that is lost
+     * again and again, for each of them would wait for ever */
+    run->stop_is_out = run->stop_is_out && run_mend(run, rank)->is_back;
     recover_stand_stopping(s, job, text);
     if (run->n_in[RANK_MISSING] == 0) {
         timer_stop(s, &run->adopt);

@@ -106,6 +106,7 @@ struct mend {
         int64_t lost_ms;
     } holder;
     bool is_over; /* by the last loss: its process does not take it back */
+    bool is_back; /* it took it back since the job was asked to stop */
     char *last;   /* why the last one was lost; owned; NULL: none was */
 };
 

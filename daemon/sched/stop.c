@@ -311,6 +311,7 @@ void run_grace_timeout(struct sched *s, struct run *run)
         return;
     }
     if (lose_late(s, run->job) > 0) {
+        run->stop_is_out = false;
         stop_look(s, run->job);
         return;
     }

@@ -459,6 +459,7 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     emit_log(s, MS_LOG_NOTICE, "job.rank_back job=%llu rank=%u node=%s: it was given up, not ended",
              (unsigned long long)job->id, claim->rank, emit_quote(s, node->info.node_id));
     if (job->run->cancelling) { /* it may be the last one that holds what is to be saved */
+        run_mend(job->run, claim->rank)->is_back = true;
         stop_came_back(s, member->hold);
     } else {
         recover_again(s, job->run);

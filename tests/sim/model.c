@@ -223,6 +223,7 @@ static void job_reload(struct model *m, struct m_job *job)
                      rank);
             return;
         }
+        r->is_back = false;
         char owner[sizeof(r->owner)] = "";
         char log[sizeof(r->log)] = "";
         uint32_t pid = member->pid;

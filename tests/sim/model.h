@@ -103,6 +103,7 @@ struct m_rank {
     bool accused;       /* another rank cannot reach it */
     bool vacant;        /* nobody has it: node and incarnation are whose it was */
     bool is_final;      /* ... and that process had ended it, or cannot serve it */
+    bool is_back;       /* its process took it back since the job was asked to stop */
     bool gives_up;      /* its process did, and the job goes on ... */
     bool leaves;        /* ... because that process ends */
     bool has_plan;      /* its process was ready once */
@@ -265,7 +266,7 @@ struct m_job {
     int64_t tardy_stretch;
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     int64_t save_again_stretch;
-    bool lost_silent;      /* in this event, at the end of the grace */
+    bool lost_silent;                     /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */
     uint32_t assigned_now, n_ranks, tries, leaves;

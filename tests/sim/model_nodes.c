@@ -515,6 +515,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
             given_up->has_plan = given_up->may_lack_plan = false;
             m_saver_came_back(m, m_job_find(m, conn->claim.job), conn->claim.rank);
         } else if (m_stops_at_step(m_job_find(m, conn->claim.job))) { /* and so does it */
+            given_up->is_back = true;
             m_saver_came_back(m, m_job_find(m, conn->claim.job), conn->claim.rank);
             m_stop_at_step(m, m_job_find(m, conn->claim.job), false);
         } else {

@@ -358,10 +358,10 @@ static void lost_while_stopping(struct model *m, struct m_job *job, struct m_ran
     if (is_silent) {
         m_lost_in_grace(m, job);
     } else if (!all_over) {
-        job->stop_told = false; /* a time of their own for those that are left */
+        job->stop_told = job->stop_told && r->is_back; /* a time of their own for those left */
         m_stop_at_step(m, job, false);
     } else {
-        job->stop_told = false;
+        job->stop_told = job->stop_told && r->is_back;
         m_ask_late_saver(m, job); /* who may be the next that is lost at this moment */
     }
 }

@@ -396,6 +396,33 @@ START_TEST(who_comes_back_before_the_end_may_be_the_one_that_saves)
 }
 END_TEST
 
+static bool is_asked_to_save(uint32_t rank)
+{
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+    return stop != NULL && stop->saves;
+}
+
+/* Its connection is reset again and again, and the disk of rank 0 hangs. */
+START_TEST(who_is_lost_again_and_again_gives_the_others_no_new_time)
+{
+    enum { EACH_MS = 5000 };
+    int64_t ms = 0;
+    running_with(LONG_LEASE_MS);
+    fix_cancel(alice, 1, 1);
+    stopped_at(1, 2, 5, "");
+    stopped_at(1, 1, 5, "");
+    for (bool is_asked = false; !is_asked; ms += EACH_MS) {
+        ck_assert_int_lt(ms, 2 * MS_CANCEL_GRACE_MS);
+        beat(0, 2);
+        fix_close(conns[1]);
+        comes_back_with(1, 5);
+        stopped_at(1, 1, 5, "");
+        fix_pass(EACH_MS);
+        is_asked = is_asked_to_save(1) || is_asked_to_save(2);
+    }
+}
+END_TEST
+
 START_TEST(who_comes_back_with_nothing_is_let_go)
 {
     running();
@@ -1040,6 +1067,7 @@ int main(void)
     tcase_add_test(t, where_rank_0_cannot_save_another_one_does);
     tcase_add_test(t, where_nobody_can_save_it_is_said_why);
     tcase_add_loop_test(t, who_comes_back_before_the_end_may_be_the_one_that_saves, 0, 2);
+    tcase_add_test(t, who_is_lost_again_and_again_gives_the_others_no_new_time);
     tcase_add_test(t, who_comes_back_with_nothing_is_let_go);
     tcase_add_test(t, where_rank_0_is_a_step_behind_another_one_saves);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
