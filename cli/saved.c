@@ -174,14 +174,14 @@ static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
     return MS_OK;
 }
 
-/* Of how the job ended: rank 0's own list has that step, where it had room for it. */
+/* A cancel saves the step at which the job stops: rank 0's own list has it, where there was room. */
 static int has_end(const struct cli_saved *saved, const Ms__JobInfo *job)
 {
     uint64_t newest = 0;
     for (size_t i = 0; i < saved->n; i++) {
         newest = saved->ones[i].entry.step > newest ? saved->ones[i].entry.step : newest;
     }
-    return newest >= job->steps || strcmp(job->state, MS_JOB_STATE_FAILED) == 0;
+    return newest >= job->steps || strcmp(job->state, MS_JOB_STATE_CANCELLED) != 0;
 }
 
 /* Rank 0 saves; another one where it was lost, or another process had its rank before, or it had no

@@ -103,7 +103,7 @@ is_awaited() { # LOG STATUS
 check_recovery() { # VALUE
     [ "$1" = 0 ] || [ "$1" = 1 ] || { echo "$0: MS_ENABLE_RECOVERY=$1: it must be 0 or 1" >&2; exit 2; }
     [ "$1" = 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || [ ! -e "$MS_RECOVERY_PATH/state.db" ] || {
-        echo "$0: MS_RECOVERY_PATH=$MS_RECOVERY_PATH has the jobs of earlier starts, and MS_ENABLE_RECOVERY is not 1: set it to 1 to go on with what has not ended there, or unset MS_RECOVERY_PATH to leave it alone" >&2
+        echo "$0: MS_RECOVERY_PATH=$MS_RECOVERY_PATH has the database of earlier starts, and MS_ENABLE_RECOVERY is not 1: set it to 1 to go on with a job that has not ended there, or unset MS_RECOVERY_PATH to leave it alone" >&2
         exit 2
     }
 }
@@ -123,15 +123,33 @@ names_device() { # JOB
     return 1
 }
 
+# Is the job's file, or the folder of its database, in ./device? Nothing that starts there may take that away.
+is_in_device() { # JOB
+    local path own
+    own=$(realpath -m device)
+    for path in "$1" "${MS_RECOVERY_PATH:-}"; do
+        [ -z "$path" ] || [[ $(realpath -m -- "$path")/ != "$own"/* ]] || return 0
+    done
+    return 1
+}
+
 # A job that begins gets a new ./device. What an earlier one saved there stays on the disk, under another name where this one
 # does not go on from it.
 make_room() { # JOB
-    local away=device.before n=0
-    if [ -d device ] && ! flock -n device true; then # each rank has a lock on it
+    local away=device.before n=0 saved held=0
+    saved=$(find device/ -name '*.safetensors' -print -quit 2>/dev/null) || true
+    [ ! -d device ] || flock -n device true 2>/dev/null || held=$?
+    if [ "$held" -eq 1 ]; then # each rank has a lock on it; where there are none flock ends otherwise
         echo "$0: workers of an earlier start live, and write to device: to go on with their job start its scheduler again as it was, with its MS_RECOVERY_PATH; to begin anew end them first" >&2
         exit 75
     fi
-    if [ -z "$(find device/ -name '*.safetensors' -print -quit 2>/dev/null)" ]; then
+    if is_in_device "$1"; then
+        [ -z "$saved" ] || {
+            echo "$0: device has what an earlier start saved ($saved), and the job's file or MS_RECOVERY_PATH, too: move one of them elsewhere" >&2
+            exit 2
+        }
+        rm -f device/worker_*.out
+    elif [ -z "$saved" ]; then
         rm -rf device
     elif names_device "$1"; then
         rm -f device/worker_*.out
@@ -153,7 +171,7 @@ check_port() { # HOST PORT
         { echo "$0: port $2 is in use at $1: another scheduler? end it, or set MS_SCHED_PORT" >&2; exit 75; }
 }
 
-# The scheduler was killed, perhaps with all others (kill -9, no memory): what starts it again, and who of ours ended with it. The
+# The scheduler was stopped, perhaps with all others (kill -9, no memory): what starts it again, and who of ours ended with it. The
 # workers train on without it; but ours may be gone, and others, as who was started by hand, are not known here.
 # shellcheck disable=SC2154 # logs and again are of who calls
 tell_scheduler_again() {
@@ -183,6 +201,11 @@ tell_scheduler_again() {
     tell_again "$words" "$commands"
 }
 
+# The scheduler was killed or asked to end, or its database failed (75): the job is not over.
+was_stopped() { # LOG STATUS
+    [ "$2" -gt 128 ] || [ "$2" -eq 75 ] || { [ "$2" -eq 1 ] && tail -n 1 "$1" | grep -q ' scheduler\.end status=1 reason="a signal"'; }
+}
+
 # Until the job is over. The scheduler ends with it, with its status, and knows best who is there: workers that were started by
 # hand, of an earlier start, and of another machine. But for those that failed before they came to it, as where the job is not
 # legal, it would wait MS_TOPO_TIMEOUT: where all of ours did, and nobody is to be started again, it is ended.
@@ -205,7 +228,7 @@ supervise() { # sets status
         [ "$ended" -eq 0 ] || tell "$log" "$ended"
         if [ "$pid" = "$scheduler" ]; then
             status=$ended
-            [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
+            [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || ! was_stopped "$log" "$ended" ||
                 tell_scheduler_again
             continue
         fi

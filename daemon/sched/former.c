@@ -78,6 +78,16 @@ static struct former *find(struct run *run, uint32_t rank, const struct node *no
     return NULL;
 }
 
+bool former_was(const struct run *run, uint32_t rank, const struct node_info *info)
+{
+    bool was = false;
+    for (uint32_t i = 0; !was && i < run->n_formers; i++) {
+        was = run->formers[i].rank == rank &&
+              is_process(&run->formers[i], info->node_id, info->principal, info->incarnation);
+    }
+    return was;
+}
+
 bool former_is(const struct run *run, const struct hold *hold)
 {
     bool is = false;
@@ -220,7 +230,7 @@ bool former_comes(struct sched *s, struct node *node, const struct claim *claim)
     struct former *former = find(run, claim->rank, node);
     const bool may_come = former != NULL && (former->hold != NULL || list_empty(&node->holds)) &&
                           (former->was_ready || claim_has_state(claim));
-    if (!may_come || (run->cancelling && former->hold == NULL)) {
+    if (!may_come) {
         return false;
     }
     former->step = claim->step > former->step ? claim->step : former->step;
@@ -233,7 +243,9 @@ bool former_comes(struct sched *s, struct node *node, const struct claim *claim)
     emit_log(s, MS_LOG_NOTICE, "job.state_kept job=%llu rank=%u node=%s: it came back with it",
              (unsigned long long)job->id, claim->rank, emit_quote(s, node->info.node_id));
     watch_stir(s, job);
-    if (!run->cancelling && list_empty(&run->recovering) && is_missed(run, former)) {
+    if (run->cancelling) {
+        stop_look(s, job);
+    } else if (list_empty(&run->recovering) && is_missed(run, former)) {
         recover_again(s, run);
     }
     s->due |= DUE_PLACE; /* a round may have waited for it */

@@ -56,6 +56,8 @@ void formers_note(struct sched *s, const struct node *node);
 void formers_step_in(struct sched *s, struct job *job);
 void formers_release(struct sched *s, struct run *run, int code, const char *text);
 bool former_is(const struct run *run, const struct hold *hold);
+/* That process had the rank, and may hold the state, wherever it is. */
+bool former_was(const struct run *run, uint32_t rank, const struct node_info *info);
 void formers_pack(struct sched *s, const struct run *run, Ms__JobResults *msg);
 void formers_unpack(struct run *run, const Ms__JobResults *msg);
 const char *formers_words(struct sched *s, const struct run *run); /* "": none is here */

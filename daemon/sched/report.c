@@ -209,8 +209,9 @@ void run_look_ready(struct sched *s, struct job *job)
 {
     const struct run *run = job->run;
     const bool all = job_is_placed(job) && run->n_in[RANK_READY] == job->workers;
-    /* else one of them is failing already, or all are about to hear of the next generation */
-    if (all && !run->complaint.made && list_empty(&run->recovering)) {
+    /* else one of them is failing already, all are about to hear of the next generation, or some
+     * stop where they stand */
+    if (all && !run->complaint.made && list_empty(&run->recovering) && !run->stands_for_good) {
         all_ready(s, job);
     }
 }

@@ -260,8 +260,8 @@ void send_stop(struct sched *s, struct node *node, uint64_t job, uint64_t genera
 static bool stands(const struct job *job)
 {
     const struct run *run = job->run;
-    bool does =
-        job->state == JOB_RECOVERING && (run_n_over(run) > 0 || run->n_in[RANK_TRAINING] > 0);
+    bool does = job->state == JOB_RECOVERING &&
+                (run_n_over(run) > 0 || run->n_in[RANK_TRAINING] > 0 || run->stands_for_good);
     for (uint32_t rank = 0; job->state == JOB_RECOVERING && !does && rank < job->workers; rank++) {
         const struct hold *hold = run->members[rank].hold;
         does = hold == NULL || hold->heard != 0 || hold->generation != job->generation;
@@ -281,6 +281,7 @@ void send_stop_at_step(struct sched *s, const struct hold *hold, int code, const
     msg.saves = saves;
     msg.stands = stands(hold->job);
     if (hold->node->conn != NULL) {
+        hold->job->run->stands_for_good |= msg.stands && hold->job->run->cancelling;
         emit_send(s, hold->node->conn->id, MS_MSG_STOP, 0, &msg.base);
     }
 }

@@ -161,6 +161,7 @@ struct run {
     struct timer grace;         /* of a cancel at the step */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
     bool stop_is_out;           /* ... and was told: the grace runs */
+    bool stands_for_good;       /* ... as some heard: no Start comes any more */
     char cancel_text[MS_TEXT_MAX + 1];
     char kept[MS_TEXT_MAX + 1]; /* what the ranks that stopped said that they saved; "": nothing */
     char unkept[MS_TEXT_MAX + 1]; /* why one that was to save did not; the last that said so */

@@ -418,8 +418,23 @@ bool recover_comes_to_stop(const struct sched *s, const struct node_info *info, 
                            uint32_t rank)
 {
     const struct job *job = job_find(s, job_id);
-    return job != NULL && job_is_placed(job) && job->run->cancelling && rank < job->workers &&
-           is_vacant(&job->run->members[rank]) && is_process_of(&job->run->members[rank], info);
+    if (job == NULL || !job_is_placed(job) || !job->run->cancelling || rank >= job->workers) {
+        return false;
+    }
+    const struct member *member = &job->run->members[rank];
+    return (is_vacant(member) && is_process_of(member, info)) || former_was(job->run, rank, info);
+}
+
+/* Rank 0 of a job that stops: another one saves in its place, perhaps into the same folder, and the
+ * two would write over each other's weights. */
+static bool is_stood_in_for(const struct run *run, uint32_t rank)
+{
+    bool is = false;
+    for (uint32_t other = 1; run->cancelling && rank == 0 && !is && other < run->job->workers;
+         other++) {
+        is = run->members[other].hold != NULL;
+    }
+    return is;
 }
 
 bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim)
@@ -433,7 +448,8 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     const bool is_at_end = save_is_at_end(job->run);
     if (!is_vacant(member) || (is_at_end && claim->generation != job->generation) ||
         (job->run->cancelling && !claim_has_state(claim)) || /* of no use to it any more */
-        !is_process_of(member, &node->info) || !list_empty(&node->holds) ||
+        is_stood_in_for(job->run, claim->rank) || !is_process_of(member, &node->info) ||
+        !list_empty(&node->holds) ||
         run_mend(job->run, claim->rank)->is_over) { /* it has not heard the last word */
         return false;
     }

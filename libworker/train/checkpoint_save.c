@@ -424,6 +424,8 @@ int checkpoint_save_write(struct checkpoint_save *save, void *const *buffers,
     }
     if (rc == 0) {
         checkpoint_keep_tidy(save, facts->step, 1);
+    } else if (rc == MS_E_ABORTED && checkpoint_keep_has(save, facts->step, LOOK_AT_DIGEST)) {
+        rc = ms_folder_sync(stem, err); /* it came meanwhile, by a rank that saves this step, too */
     }
     return rc;
 }

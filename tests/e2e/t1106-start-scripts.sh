@@ -228,6 +228,16 @@ ok "and has its own lines alone" same 1 "$(grep -c '"done":true' "$T/ours/device
 ok "with one scheduler's log" [ ! -e "$T/ours/device/scheduler.before.log" ]
 rm -rf "$T/ours"/device*
 
+# a user who keeps his job and its database there
+mkdir -p "$T/ours/device/rec"
+cp "$T/saves.yaml" "$T/ours/device/job.yaml"
+inside() { scripted MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/ours/device/rec" MS_SCHED_PORT="$(free_port)" bash "$ROOT/examples/run_dynamic_cluster.sh" device/job.yaml 2; }
+ok "a job whose file lies in the folder trains" inside
+ok "and has its file and its database still" [ -e "$T/ours/device/job.yaml" -a -e "$T/ours/device/rec/state.db" ]
+ok "another start does not write over what it saved" status 2 inside
+ok "and says what to move" says "the job's file or MS_RECOVERY_PATH, too: move one of them" inside
+rm -rf "$T/ours"/device*
+
 # one start after the other, of a job that recovers
 cat >"$T/recover.yaml" <<'YAML'
 network: cifar_small
@@ -295,8 +305,9 @@ told() { [ "$(grep -c "$2" "$T/$1.log")" -ge "$3" ]; }
 beside older
 ok "three workers train, and save" wait_for 120 saved
 mapfile -t workers < <(children older msworker 3)
-kill -KILL "$(children older msschedd)"
-ok "the script ends with its scheduler" status 137 reap older
+kill -TERM "$(children older msschedd)"
+ok "the script ends with its scheduler" status 1 reap older
+ok "and says who trains on without it" logged older "the workers train on without their scheduler"
 ok "its workers train on" wait_for 120 trains $(($(steps) + 50))
 beside_others() { scripted MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/rec5" MS_SCHED_PORT="$(free_port)" bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/living.yaml" 3; }
 ok "a start with another database does not take the folder from them" status 75 beside_others

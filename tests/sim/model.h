@@ -198,9 +198,10 @@ struct m_job {
     char reason[MS_TEXT_MAX + 1];
     bool cancelled; /* somebody who may asked for its end */
     bool cancel_at_step, cancel_stored;
-    bool stop_told;  /* its ranks were asked to stop: the grace runs */
-    bool cancel_due; /* at once, in this event */
-    bool cut_off;    /* the scheduler ended while it was placed: that does not count as a try */
+    bool stop_told;       /* its ranks were asked to stop: the grace runs */
+    bool stands_for_good; /* ... that no Start comes any more */
+    bool cancel_due;      /* at once, in this event */
+    bool cut_off; /* the scheduler ended while it was placed: that does not count as a try */
     int64_t cancel_at, cancel_stretch, cancel_late_ms;  /* late: after a restart nodes come first */
     int64_t missing_since, missing_stretch, missing_ms; /* how long, at least; SIM_NEVER */
     int64_t placed_at, placed_stretch;
@@ -466,6 +467,7 @@ bool m_may_requeue(const struct model *m, const struct m_job *job);
 void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
 /* Its ranks are told to stop at their step; over_too: also those that have said their last word. */
 void m_stop_at_step(struct model *m, struct m_job *job, bool over_too);
+void m_stop_look(struct model *m, struct m_job *job); /* somebody came, or went */
 /* Who is to save after its end, for nobody else has, is asked once, and again when it is back. */
 void m_ask_late_saver(struct model *m, struct m_job *job);
 /* Whose steps and weights are those of a job that succeeds. */
@@ -607,7 +609,7 @@ bool m_is_missed(const struct m_job *job, const struct m_former *former); /* nob
 /* perhaps: they may be, for timers are late. */
 bool m_formers_are_awaited(const struct model *m, const struct m_job *job, bool perhaps);
 void m_formers_note(struct model *m, const struct m_node *asked);
-struct m_former *m_claim_is_former(struct model *m, const struct m_conn *conn, bool was_kept);
+struct m_former *m_claim_is_former(struct model *m, const struct m_conn *conn);
 void m_former_comes(struct model *m, const struct m_conn *conn, struct m_former *former,
                     bool was_kept);
 void m_formers_stop(struct model *m, struct m_job *job, const struct m_stop *stop);

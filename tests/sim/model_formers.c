@@ -380,11 +380,10 @@ void m_formers_note(struct model *m, const struct m_node *asked)
     }
 }
 
-struct m_former *m_claim_is_former(struct model *m, const struct m_conn *conn, bool was_kept)
+struct m_former *m_claim_is_former(struct model *m, const struct m_conn *conn)
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
-    if (job == NULL || job->state != JOB_RECOVERING || (m_stops_at_step(job) && !was_kept) ||
-        conn->claim.generation > job->generation) {
+    if (job == NULL || job->state != JOB_RECOVERING || conn->claim.generation > job->generation) {
         return NULL;
     }
     const bool says_so = conn->claim_runs || conn->claim_step > 0;
@@ -408,7 +407,9 @@ void m_former_comes(struct model *m, const struct m_conn *conn, struct m_former 
     former->step = conn->claim_step > former->step ? conn->claim_step : former->step;
     former->has_state = former->has_state || conn->claim_runs || conn->claim_step > 0;
     m_saw_step(job, conn->claim_step);
-    if (!m_stops_at_step(job) && !job->round_due && m_is_missed(job, former)) {
+    if (m_stops_at_step(job)) {
+        m_stop_look(m, job);
+    } else if (!job->round_due && m_is_missed(job, former)) {
         m_stands_still(m, job);
     }
 }

@@ -521,8 +521,8 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         } else {
             m_stands_still(m, m_job_find(m, conn->claim.job));
         }
-    } else if (conn->claim.job != 0 && !lets_go && m_claim_is_former(m, conn, was_kept) != NULL) {
-        m_former_comes(m, conn, m_claim_is_former(m, conn, was_kept), was_kept);
+    } else if (conn->claim.job != 0 && !lets_go && m_claim_is_former(m, conn) != NULL) {
+        m_former_comes(m, conn, m_claim_is_former(m, conn), was_kept);
     } else if (conn->claim.job != 0) {
         claim_is_not_ours(m, conn);
     }
@@ -558,7 +558,8 @@ static bool is_one_of_two(const struct model *m, const struct m_conn *conn)
 static bool comes_to_stop(struct model *m, const struct m_conn *conn)
 {
     const struct m_job *job = m_job_find(m, conn->claim.job);
-    return job != NULL && m_stops_at_step(job) && m_claim_is_vacant(m, conn) != NULL;
+    return job != NULL && m_stops_at_step(job) &&
+           (m_claim_is_vacant(m, conn) != NULL || m_claim_is_former(m, conn) != NULL);
 }
 
 /* Why a Register may be refused; anything else is a healthy worker that is sent away. */

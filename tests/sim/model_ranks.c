@@ -901,7 +901,7 @@ bool m_no_start_comes(const struct model *m, const struct m_job *job)
         lacks = lacks || r->vacant || r->lost || m_is_over(r) || r->started || r->settled != 0 ||
                 node == NULL || node->hold.generation != job->generation;
     }
-    return job->state == JOB_RECOVERING && lacks;
+    return job->state == JOB_RECOVERING && (lacks || job->stands_for_good);
 }
 
 static void begin_grace(struct model *m, struct m_job *job)
@@ -972,7 +972,16 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
                               .stands = m_no_start_comes(m, job)};
         snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
         m_stop_expect(m, node->conn, &stop);
+        job->stands_for_good = job->stands_for_good || stop.stands;
         r->settled = node->hold.generation != job->generation ? node->hold.generation : 0;
+    }
+}
+
+void m_stop_look(struct model *m, struct m_job *job)
+{
+    m_formers_step_in(m, job);
+    if (n_over(job) < job->workers) {
+        m_stop_at_step(m, job, false);
     }
 }
 
@@ -998,6 +1007,7 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
                               .stands = m_no_start_comes(m, job)};
         snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
         m_stop_expect(m, node->conn, &stop);
+        job->stands_for_good = job->stands_for_good || stop.stands;
     }
 }
 
@@ -1137,7 +1147,8 @@ static const char *overdue(const struct model *m, const struct m_job *job)
             return "a rank was not started";
         }
     }
-    if (placing && !job->round_due && count_ready(job) == job->workers && !blamed) {
+    if (placing && !job->round_due && count_ready(job) == job->workers && !blamed &&
+        !job->stands_for_good) {
         return "all ranks are ready and it is not started";
     }
     if (m_evals_are_late(m, job)) {

@@ -655,6 +655,16 @@ struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn)
     return !r->vacant && !r->lost && is_process(r, conn) && is_known ? r : NULL;
 }
 
+/* Another one saves in the place of rank 0. */
+static bool is_stood_in_for(const struct m_job *job, uint32_t rank)
+{
+    bool is = false;
+    for (uint32_t other = 1; rank == 0 && other < job->workers; other++) {
+        is = is || !job->ranks[other].vacant;
+    }
+    return is;
+}
+
 /* It was given up, and nobody has taken the rank since. */
 struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
 {
@@ -666,7 +676,8 @@ struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
     struct m_rank *r = &job->ranks[conn->claim.rank];
     const bool is_his = strcmp(r->owner, conn->asked.owner) == 0;
     const bool is_old = m_is_at_end(job) && conn->claim.generation != job->generation;
-    const bool is_of_use = !m_stops_at_step(job) || conn->claim_runs || conn->claim_step > 0;
+    const bool is_of_use = !m_stops_at_step(job) || ((conn->claim_runs || conn->claim_step > 0) &&
+                                                     !is_stood_in_for(job, conn->claim.rank));
     return r->vacant && !r->is_final && is_process(r, conn) && is_his && is_of_use && !is_old
                ? r
                : NULL;
@@ -1040,6 +1051,9 @@ void m_goes_on(struct model *m, struct m_job *job)
 {
     if (m_has_vacant(job) || job->round_due) {
         sim_fail(m->w, "model: job %llu runs, and ranks of it are lost", (ull)job->id);
+    }
+    if (job->stands_for_good) {
+        sim_fail(m->w, "model: job %llu runs, and ranks of it were told to stand", (ull)job->id);
     }
     if (m_states_differ(job)) {
         sim_fail(m->w, "model: job %llu runs, and its ranks are at different steps", (ull)job->id);

@@ -569,7 +569,11 @@ START_TEST(who_hung_leaves_what_its_successor_wrote_of_the_same_step)
     successors_steps = steps[_i];
     world.meanwhile = let_successor_write;
 
-    ck_ms_fails(write_step(20, err), MS_E_ABORTED, "another one of this job has taken over");
+    if (_i == 0) { /* or beside it, for another rank is asked to save in its place */
+        ck_ms_ok(write_step(20, err));
+    } else {
+        ck_ms_fails(write_step(20, err), MS_E_ABORTED, "another one of this job has taken over");
+    }
 
     ck_assert_int_eq(is_complete(20), _i == 0);
     ck_assert_int_eq(has_file(20, ".safetensors"), _i == 0);
@@ -649,7 +653,7 @@ START_TEST(who_hangs_as_it_makes_way_leaves_its_successor_what_it_wrote)
     world.hangs_as_it_goes = 1;
     world.meanwhile = ways[_i];
 
-    ck_ms_fails(write_step(20, err), MS_E_ABORTED, "another one of this job has taken over");
+    ck_ms_ok(write_step(20, err)); /* which is there */
 
     ck_assert(world.meanwhile == NULL);
     world.hangs_as_it_goes = 0;
@@ -695,7 +699,7 @@ START_TEST(who_hung_and_dies_in_the_moment_of_its_look_takes_nothing_along)
     if (pid == 0) {
         world.hangs_as_it_goes = 1;
         world.meanwhile = ways[_i];
-        _exit(write_step(20, NULL) == MS_E_ABORTED ? 0 : 1);
+        _exit(write_step(20, NULL) == MS_OK ? 0 : 1); /* it is there */
     }
     int status = 0;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);

@@ -492,6 +492,29 @@ START_TEST(where_all_others_that_hold_the_state_die_it_has_its_rank_again)
 END_TEST
 
 /* Its claim is not the rank that was taken from it. */
+/* _i: rank 0, the other one that holds it, dies before it is back, or after that. */
+START_TEST(who_keeps_the_state_and_comes_back_to_a_cancel_may_be_the_one_that_saves)
+{
+    uint64_t former = moved();
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    fix_close(former);
+    if (_i == 1) {
+        fix_close(conns[0]);
+    }
+    former = comes_back("n1", 2, 2, 1);
+    ck_assert_int_eq(fix_logged("job.state_kept job=1 rank=1"), 1);
+    const Ms__Stop *stop = fix_heard(former, MS_MSG_STOP);
+    if (_i == 0) {
+        ck_assert_ptr_null(stop); /* rank 0 has it */
+        fix_close(conns[0]);
+        stop = fix_heard(former, MS_MSG_STOP);
+    }
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->at_step, 1);
+    ck_assert_int_eq(stop->code, MS_E_CANCELLED);
+}
+END_TEST
+
 START_TEST(who_gave_way_without_hearing_of_it_does_not_take_the_rank_back)
 {
     moved();
@@ -1257,6 +1280,8 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, who_keeps_the_state_is_not_idle);
     tcase_add_test(t, where_all_others_that_hold_the_state_die_it_has_its_rank_again);
+    tcase_add_loop_test(t, who_keeps_the_state_and_comes_back_to_a_cancel_may_be_the_one_that_saves,
+                        0, 2);
     tcase_add_test(t, who_gave_way_without_hearing_of_it_does_not_take_the_rank_back);
     tcase_add_test(t, who_lost_its_mesh_twice_has_its_rank_again_where_nobody_else_has_the_state);
     tcase_add_test(t, who_lost_its_mesh_twice_does_not_let_go_for_one_that_has_no_rank_yet);

@@ -358,16 +358,22 @@ START_TEST(a_rank_that_is_lost_while_all_stop_is_over)
 END_TEST
 
 /* With all that it held, as after a connection that was reset, or a lease that it slept through. */
-static void comes_back_with(uint32_t rank, uint64_t step)
+static void comes_back_in_with(uint64_t generation, uint32_t rank, uint64_t step)
 {
     char id[8];
     snprintf(id, sizeof(id), "w%u", rank);
     conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
     Ms__Register msg = fix_node(id, 1 + rank);
-    msg.job = msg.generation = 1;
+    msg.job = 1;
+    msg.generation = generation;
     msg.rank = rank;
     msg.step = step;
     fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
+}
+
+static void comes_back_with(uint32_t rank, uint64_t step)
+{
+    comes_back_in_with(1, rank, step);
 }
 
 /* _i: it had stopped before it was lost, or not. */
@@ -393,6 +399,31 @@ START_TEST(who_comes_back_before_the_end_may_be_the_one_that_saves)
     hears_stop(1, 1, true);
     stopped_at(1, 1, 5, "step 5 is saved: x-5.json");
     ended("rank 1 (node w1) says: step 5 is saved");
+}
+END_TEST
+
+/* Of a round that was out the others were told that no Start comes, and obey. */
+START_TEST(who_comes_back_after_the_others_were_told_to_stand_is_not_waited_for)
+{
+    running();
+    const uint64_t spare = fix_register("w7", 7);
+    fix_close(conns[1]);
+    conns[1] = spare;
+    ready_at(2, 0, 110);
+    ready_at(2, 1, 110);
+    fix_cancel(alice, 1, 1);
+    ck_assert(!stands(0));
+    fix_close(conns[2]);
+    ck_assert(stands(0) && stands(1));
+
+    comes_back_in_with(2, 2, 110);
+    ck_assert(stands(2));
+    ready_at(2, 2, 110);
+
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ck_assert_ptr_null(fix_heard(conns[rank], MS_MSG_START));
+    }
+    fix_job_is(1, "RECOVERING", "cancelled by alice");
 }
 END_TEST
 
@@ -423,16 +454,18 @@ START_TEST(who_is_lost_again_and_again_gives_the_others_no_new_time)
 }
 END_TEST
 
+/* _i: rank 0 comes with all, and another one saves in its place already. */
 START_TEST(who_comes_back_with_nothing_is_let_go)
 {
+    const uint32_t rank = _i == 0 ? 1 : 0;
     running();
     fix_cancel(alice, 1, 1);
-    fix_close(conns[1]);
+    fix_close(conns[rank]);
 
-    comes_back_with(1, 0);
+    comes_back_with(rank, _i == 0 ? 0 : 5);
 
     ck_assert_int_eq(fix_logged("job.rank_back"), 0);
-    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
     ck_assert_ptr_nonnull(stop);
     ck_assert_int_eq(stop->at_step, 0);
 }
@@ -1067,8 +1100,9 @@ int main(void)
     tcase_add_test(t, where_rank_0_cannot_save_another_one_does);
     tcase_add_test(t, where_nobody_can_save_it_is_said_why);
     tcase_add_loop_test(t, who_comes_back_before_the_end_may_be_the_one_that_saves, 0, 2);
+    tcase_add_test(t, who_comes_back_after_the_others_were_told_to_stand_is_not_waited_for);
     tcase_add_test(t, who_is_lost_again_and_again_gives_the_others_no_new_time);
-    tcase_add_test(t, who_comes_back_with_nothing_is_let_go);
+    tcase_add_loop_test(t, who_comes_back_with_nothing_is_let_go, 0, 2);
     tcase_add_test(t, where_rank_0_is_a_step_behind_another_one_saves);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
