@@ -116,6 +116,9 @@ void claim_stop(struct sched *s, struct node *node, const struct claim *claim)
     } else if (job_is_ended(job)) {
         code = job->code;
         text = job->reason;
+    } else if (job->run != NULL && job->run->cancelling) {
+        code = MS_E_CANCELLED;
+        text = emit_text(s, "%s; its other ranks stop without this one", job->run->cancel_text);
     } else if (job->state == JOB_QUEUED) {
         text = emit_text(s,
                          "job %llu waits in the queue again: while its ranks were getting ready "

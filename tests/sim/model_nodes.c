@@ -254,9 +254,12 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
 
 static void claim_is_not_ours(struct model *m, const struct m_conn *conn)
 {
+    const struct m_job *job = m_job_find(m, conn->claim.job);
     struct m_stop stop = {.job = conn->claim.job,
                           .generation = conn->claim.generation,
-                          .code = MS_E_ABORTED,
+                          .code = job != NULL && m_is_placed(job) && m_stops_at_step(job)
+                                      ? MS_E_CANCELLED
+                                      : MS_E_ABORTED,
                           .any_text = true,
                           .claim = true};
     m_stop_expect(m, conn->id, &stop);

@@ -468,6 +468,8 @@ START_TEST(who_comes_back_with_nothing_is_let_go)
     const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
     ck_assert_ptr_nonnull(stop);
     ck_assert_int_eq(stop->at_step, 0);
+    ck_assert_int_eq(stop->code, MS_E_CANCELLED);
+    ck_assert_str_eq(stop->text, "cancelled by alice; its other ranks stop without this one");
 }
 END_TEST
 
