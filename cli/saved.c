@@ -174,7 +174,8 @@ static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
     return MS_OK;
 }
 
-/* A cancel saves the step at which the job stops: rank 0's own list has it, where there was room. */
+/* A cancel saves the step at which the job stops: rank 0's own list has it, where there was room.
+ */
 static int has_end(const struct cli_saved *saved, const Ms__JobInfo *job)
 {
     uint64_t newest = 0;
