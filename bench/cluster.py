@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -128,6 +129,9 @@ class Cluster:
     """msschedd, and slots n0, n1, ... on the hosts in turn: n0 to n1 on the first of two hosts, n2 and n3 on the second."""
 
     def __init__(self, folder, build, slots, hosts=None, tls=False, lease_ms=3000, peer_timeout_ms=600000):
+        for path in ("daemon", "msschedd"), ("libworker", "msworker"), ("cli", "msctl"):
+            if not os.access(os.path.join(build, *path), os.X_OK):
+                sys.exit(f"{build} is no folder of a build: it has no {'/'.join(path)}; ninja -C {build} makes it")
         self.folder, self.build, self.tls, self.lease_ms = folder, build, tls, lease_ms
         self.peer_timeout_ms = peer_timeout_ms
         self.hosts = hosts or [Host()]

@@ -242,7 +242,9 @@ static int is_named(const struct cli_saved *saved, size_t i, const char *word)
     char name[CLI_SAVED_NAME_MAX];
     char step[32];
     snprintf(step, sizeof(step), "%" PRIu64, saved->ones[i].entry.step);
-    if (strcmp(word, step) == 0 || strcmp(word, cli_saved_other_name(saved, i, name)) == 0) {
+    const char *other = cli_saved_other_name(saved, i, name);
+    if (strcmp(word, step) == 0 || strcmp(word, other) == 0 ||
+        strcmp(word, other + strlen(saved->prefix) + 1) == 0) { /* column EPOCH_STEP */
         return 1;
     }
     const size_t n = strlen(cli_saved_name(saved, i, name));
@@ -342,11 +344,17 @@ int cli_saved_choose(const struct cli_saved *saved, const char *word, size_t *re
     if (cli_saved_lacks(saved)) {
         return cli_saved_fail_away(saved, err);
     }
+    cli_saved_name(saved, 0, newest);
+    if (saved->n == 1) {
+        return ms_fail(err, MS_E_NOT_FOUND,
+                       "job %llu has no checkpoint called %.60s: it has %s alone",
+                       (unsigned long long)saved->job, word, newest);
+    }
     return ms_fail(err, MS_E_NOT_FOUND,
                    "job %llu has no checkpoint called %.60s: it has %zu, from %s to %s; msctl "
                    "fetch --list %llu names them",
                    (unsigned long long)saved->job, word, saved->n,
-                   cli_saved_name(saved, saved->n - 1, oldest), cli_saved_name(saved, 0, newest),
+                   cli_saved_name(saved, saved->n - 1, oldest), newest,
                    (unsigned long long)saved->job);
 }
 
