@@ -350,6 +350,13 @@ static void check_dynamic_end(struct world *w)
 /* The end is decided so long before it is stored and said, at most. */
 enum { END_COMMIT_MS = 1000 };
 
+/* What it is sent does not arrive, perhaps for ever. */
+static bool is_silent(const struct world *w, const struct sim_node *node)
+{
+    const struct sim_link *link = node->link != 0 ? &w->links[node->link - 1] : NULL;
+    return link != NULL && w->now >= link->stalled_from && w->now < link->stalled_until;
+}
+
 /* A rank that is there, and has no connection, hears of the job's end before its scheduler goes, or
  * has had the time to come. Of a job without recovery who trains goes with the others. */
 void check_heard(struct world *w, const char *why)
@@ -363,7 +370,7 @@ void check_heard(struct world *w, const char *why)
     for (size_t i = 0; i < w->n_nodes && !w->failed; i++) {
         const struct sim_node *node = &w->nodes[i];
         const bool is_there = node->alive && !node->hung && !node->gone_for_good &&
-                              node->stall_at > w->now + MS_UNHEARD_MS;
+                              !is_silent(w, node) && node->stall_at > w->now + MS_UNHEARD_MS;
         const bool is_rank = w->disk.n_jobs == 1 && node->job == w->disk.jobs[0].id &&
                              node->generation == w->disk.jobs[0].generation;
         const bool is_done = node->life.state == LIFE_FINISHING && node->life.is_said;
