@@ -66,12 +66,12 @@ static struct former *add(struct run *run)
     return former;
 }
 
-static struct former *find(struct run *run, uint32_t rank, const struct node *node)
+static struct former *find(const struct run *run, uint32_t rank, const struct node_info *info)
 {
     for (uint32_t i = 0; i < run->n_formers; i++) {
         struct former *former = &run->formers[i];
         if (former->rank == rank &&
-            is_process(former, node->info.node_id, node->info.principal, node->info.incarnation)) {
+            is_process(former, info->node_id, info->principal, info->incarnation)) {
             return former;
         }
     }
@@ -80,12 +80,7 @@ static struct former *find(struct run *run, uint32_t rank, const struct node *no
 
 bool former_was(const struct run *run, uint32_t rank, const struct node_info *info)
 {
-    bool was = false;
-    for (uint32_t i = 0; !was && i < run->n_formers; i++) {
-        was = run->formers[i].rank == rank &&
-              is_process(&run->formers[i], info->node_id, info->principal, info->incarnation);
-    }
-    return was;
+    return find(run, rank, info) != NULL;
 }
 
 bool former_is(const struct run *run, const struct hold *hold)
@@ -227,7 +222,7 @@ bool former_comes(struct sched *s, struct node *node, const struct claim *claim)
         return false;
     }
     struct run *run = job->run;
-    struct former *former = find(run, claim->rank, node);
+    struct former *former = find(run, claim->rank, &node->info);
     const bool may_come = former != NULL && (former->hold != NULL || list_empty(&node->holds)) &&
                           (former->was_ready || claim_has_state(claim));
     if (!may_come) {

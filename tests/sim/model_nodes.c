@@ -476,9 +476,9 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         m->n_came++;
     }
     node->conn = conn->id;
-    const struct m_job *had = m_job_find(m, conn->claim.job);
-    const bool hears_of_end = had != NULL && (m_is_ended(had) || m_stops_at_step(had));
-    if (m->w->mode == SCHED_DYNAMIC && m_count(m) > m->w->worker_num && !hears_of_end) {
+    struct m_job *had = m_job_find(m, conn->claim.job);
+    const bool ends = had != NULL && (m_is_ended(had) || m_stops_at_step(had));
+    if (m->w->mode == SCHED_DYNAMIC && m_count(m) > m->w->worker_num && !ends) {
         sim_fail(m->w, "model: node %s is accepted, and all ranks have one", node->id);
     }
     node->heard = node->spoke = m->mono;
@@ -506,23 +506,21 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         given_up->vacant = false;
         given_up->has_state = conn->claim_runs || conn->claim_step > 0;
         given_up->step = conn->claim_step > given_up->step ? conn->claim_step : given_up->step;
-        given_up->has_plan =
-            m_former_forget(m_job_find(m, conn->claim.job), conn->asked.incarnation) &&
-            !given_up->has_state;
+        given_up->has_plan = m_former_forget(had, conn->asked.incarnation) && !given_up->has_state;
         given_up->may_lack_plan = given_up->has_plan && conn->claim.generation > given_up->ready_in;
         given_up->pid = conn->asked.pid;
         memcpy(given_up->host, conn->asked.host_name, sizeof(given_up->host));
         snprintf(given_up->machine, sizeof(given_up->machine), "%s", m_machine(&conn->asked));
-        if (m_is_at_end(m_job_find(m, conn->claim.job))) { /* it says again how it ended */
+        if (m_is_at_end(had)) { /* it says again how it ended */
             given_up->has_state = given_up->started = given_up->ready = true;
             given_up->has_plan = given_up->may_lack_plan = false;
-            m_saver_came_back(m, m_job_find(m, conn->claim.job), conn->claim.rank);
-        } else if (m_stops_at_step(m_job_find(m, conn->claim.job))) { /* and so does it */
+            m_saver_came_back(m, had, conn->claim.rank);
+        } else if (m_stops_at_step(had)) { /* and so does it */
             given_up->is_back = true;
-            m_saver_came_back(m, m_job_find(m, conn->claim.job), conn->claim.rank);
-            m_stop_at_step(m, m_job_find(m, conn->claim.job), false);
+            m_saver_came_back(m, had, conn->claim.rank);
+            m_stop_at_step(m, had, false);
         } else {
-            m_stands_still(m, m_job_find(m, conn->claim.job));
+            m_stands_still(m, had);
         }
     } else if (conn->claim.job != 0 && !lets_go && m_claim_is_former(m, conn) != NULL) {
         m_former_comes(m, conn, m_claim_is_former(m, conn), was_kept);

@@ -491,7 +491,6 @@ START_TEST(where_all_others_that_hold_the_state_die_it_has_its_rank_again)
 }
 END_TEST
 
-/* Its claim is not the rank that was taken from it. */
 /* _i: rank 0, the other one that holds it, dies before it is back, or after that. */
 START_TEST(who_keeps_the_state_and_comes_back_to_a_cancel_may_be_the_one_that_saves)
 {
@@ -515,6 +514,7 @@ START_TEST(who_keeps_the_state_and_comes_back_to_a_cancel_may_be_the_one_that_sa
 }
 END_TEST
 
+/* Its claim is not the rank that was taken from it. */
 START_TEST(who_gave_way_without_hearing_of_it_does_not_take_the_rank_back)
 {
     moved();

@@ -218,7 +218,8 @@ START_TEST(a_round_that_is_out_is_started_once_its_complaint_is_judged)
 }
 END_TEST
 
-static uint64_t comes_back_in(uint64_t generation, uint32_t rank, uint64_t incarnation)
+static uint64_t comes_back_at(uint64_t generation, uint32_t rank, uint64_t incarnation,
+                              uint64_t step)
 {
     char id[8];
     snprintf(id, sizeof(id), "w%u", rank);
@@ -227,8 +228,14 @@ static uint64_t comes_back_in(uint64_t generation, uint32_t rank, uint64_t incar
     msg.job = 1;
     msg.generation = generation;
     msg.rank = rank;
+    msg.step = step;
     fix_say(conn, MS_MSG_REGISTER, &msg.base);
     return conn;
+}
+
+static uint64_t comes_back_in(uint64_t generation, uint32_t rank, uint64_t incarnation)
+{
+    return comes_back_at(generation, rank, incarnation, 0);
 }
 
 /* Nobody is gone any more: the round that was due after it would have been one more. */
@@ -358,22 +365,9 @@ START_TEST(a_rank_that_is_lost_while_all_stop_is_over)
 END_TEST
 
 /* With all that it held, as after a connection that was reset, or a lease that it slept through. */
-static void comes_back_in_with(uint64_t generation, uint32_t rank, uint64_t step)
-{
-    char id[8];
-    snprintf(id, sizeof(id), "w%u", rank);
-    conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
-    Ms__Register msg = fix_node(id, 1 + rank);
-    msg.job = 1;
-    msg.generation = generation;
-    msg.rank = rank;
-    msg.step = step;
-    fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
-}
-
 static void comes_back_with(uint32_t rank, uint64_t step)
 {
-    comes_back_in_with(1, rank, step);
+    conns[rank] = comes_back_at(1, rank, 1 + rank, step);
 }
 
 /* _i: it had stopped before it was lost, or not. */
@@ -416,7 +410,7 @@ START_TEST(who_comes_back_after_the_others_were_told_to_stand_is_not_waited_for)
     fix_close(conns[2]);
     ck_assert(stands(0) && stands(1));
 
-    comes_back_in_with(2, 2, 110);
+    conns[2] = comes_back_at(2, 2, 3, 110);
     ck_assert(stands(2));
     ready_at(2, 2, 110);
 
