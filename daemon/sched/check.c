@@ -194,7 +194,7 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
     HOLDS(memcmp(counts, run->n_in, sizeof(counts)) == 0,
           "job %llu: the counts of its ranks are wrong", (ull)job->id);
     HOLDS(run_n_over(run) < job->workers ||
-              (run->cancelling ? run->late_asked
+              (run->cancelling ? run->late_asked || timer_is_armed(&run->back)
                                : !list_empty(&run->recovering) || save_is_owed(run)),
           "job %llu: all ranks are done and it has not ended", (ull)job->id);
     HOLDS(job->state != JOB_RECOVERING || run->called_off || run->cancelling ||
@@ -233,10 +233,11 @@ static int check_ended_run(const struct job *job, struct ms_err *err)
     HOLDS(job_is_ended(job), "job %llu: queued, with members", (ull)job->id);
     HOLDS(list_empty(&run->recovering), "job %llu: ended, and recovers", (ull)job->id);
     HOLDS(!timer_is_armed(&run->ready) && !timer_is_armed(&run->adopt) &&
-              !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer) &&
-              !timer_is_armed(&run->unfit_timer) && !timer_is_armed(&run->round) &&
-              !timer_is_armed(&run->evals_due) && !timer_is_armed(&run->save_again) &&
-              !timer_is_armed(&run->tardy) && !timer_is_armed(&run->hang),
+              !timer_is_armed(&run->grace) && !timer_is_armed(&run->back) &&
+              !timer_is_armed(&run->complaint.timer) && !timer_is_armed(&run->unfit_timer) &&
+              !timer_is_armed(&run->round) && !timer_is_armed(&run->evals_due) &&
+              !timer_is_armed(&run->save_again) && !timer_is_armed(&run->tardy) &&
+              !timer_is_armed(&run->hang),
           "job %llu: ended, with a deadline", (ull)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);

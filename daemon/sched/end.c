@@ -47,6 +47,7 @@ static void run_close(struct sched *s, struct job *job, int code, const char *te
     timer_stop(s, &job->run->ready);
     timer_stop(s, &job->run->adopt);
     timer_stop(s, &job->run->grace);
+    timer_stop(s, &job->run->back);
     timer_stop(s, &job->run->complaint.timer);
     timer_stop(s, &job->run->unfit_timer);
     timer_stop(s, &job->run->round);

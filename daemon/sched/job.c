@@ -270,6 +270,12 @@ static const char *run_reason(struct sched *s, const struct job *job)
         return emit_text(s, "%.200s; waits for %s to save its step", run->cancel_text,
                          rank_words(s, job, run->late_saver));
     }
+    if (timer_is_armed(&run->back)) {
+        return emit_text(s,
+                         "%.200s; all ranks are lost before anything was saved, and their workers "
+                         "may live: waits %d s for one to come back",
+                         run->cancel_text, MS_UNHEARD_MS / 1000);
+    }
     if (run->cancelling) {
         return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,
                          job->workers - run_n_over(run), job->workers);

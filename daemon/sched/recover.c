@@ -156,9 +156,7 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     }
 }
 
-/* Its end was not seen: what ended may be its connection alone, and its node has no other one. Its
- * rank may be another one's by now, who has nothing yet. */
-static bool may_live(const struct sched *s, const struct mend *mend)
+bool recover_may_live(const struct sched *s, const struct mend *mend)
 {
     const struct node *node = mend->holder.may_live ? node_find(s, mend->holder.node_id) : NULL;
     return mend->holder.may_live && (node == NULL || node->conn == NULL);
@@ -175,7 +173,7 @@ uint32_t recover_awaited(const struct sched *s, const struct run *run, int64_t *
     *ret_until_ms = s->now.mono_ms;
     for (uint32_t rank = 0; may && rank < run->job->workers; rank++) {
         const int64_t until_ms = run->mends[rank].holder.lost_ms + wait_ms;
-        if (until_ms > *ret_until_ms && may_live(s, &run->mends[rank])) {
+        if (until_ms > *ret_until_ms && recover_may_live(s, &run->mends[rank])) {
             *ret_until_ms = until_ms;
             last = rank;
         }

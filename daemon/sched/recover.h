@@ -55,6 +55,9 @@ bool recover_has_disk(const struct sched *s, const struct run *run);
  * lease from its loss on, or half of topo_timeout_s. Which rank the last of them had;
  * MS_WORKERS_MAX: there is none. */
 uint32_t recover_awaited(const struct sched *s, const struct run *run, int64_t *ret_until_ms);
+/* The holder's end was not seen: what ended may be its connection alone, and its node has no other
+ * one. Its rank may be another one's by now, who has nothing yet. */
+bool recover_may_live(const struct sched *s, const struct mend *mend);
 void recover_round_timeout(struct sched *s, struct run *run);
 bool recover_wants_nodes(const struct sched *s); /* idle ones are for a job that lost ranks */
 /* All ranks are ready: where it goes on, in words for its event, and facts; NULL: none was lost. */
@@ -69,6 +72,8 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
 /* It is such a process, of a job that is to stop, for which it may hold what is to be saved. */
 bool recover_comes_to_stop(const struct sched *s, const struct node_info *info, uint64_t job_id,
                            uint32_t rank);
+/* Until when one may be on its way, as its end was not seen; in the past: nobody may. */
+int64_t recover_comes_until(const struct sched *s, const struct run *run);
 /* As many processes as may have ended before one was ready for it. */
 bool recover_is_stumbled_out(const struct run *run, uint32_t rank);
 /* Is there a vacant rank that a node with this id may take, or had as its job was to end? */

@@ -159,6 +159,7 @@ struct run {
     int64_t expect_ms;          /* how long it was armed for, all in all */
     const char *expected;       /* after what their nodes have to come back; a literal */
     struct timer grace;         /* of a cancel at the step */
+    struct timer back;          /* ... of which nobody is left: one may come back and save */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
     bool stop_is_out;           /* ... and was told: the grace runs */
     bool stands_for_good;       /* ... as some heard: no Start comes any more */
@@ -356,11 +357,14 @@ void run_grace_timeout(struct sched *s, struct run *run);
 /* A rank of a job that is to stop was lost: others may have to save, or nobody is left. */
 void stop_look(struct sched *s, struct job *job);
 void stop_came_back(struct sched *s, const struct hold *hold);
+/* Whoever registered may be in the place of one that was to come back. */
+void stop_note_arrival(struct sched *s);
 void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void stop_note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text);
 /* RankDone of one that is over: what it was asked to save after its end. */
 void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
-/* All ranks are over, or passed over: the job ends, or one of them has to save first. */
+/* All ranks are over, or passed over: the job ends, or one of them has to save first, or to come
+ * back. */
 void stop_over(struct sched *s, struct job *job);
 void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 

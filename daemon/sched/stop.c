@@ -9,6 +9,9 @@
  * That it is lost may be known only when all others have stopped and trusted in it: nobody has let
  * go of his state before the job's end, so one of them is asked to save after its end.
  *
+ * All may be lost at once, where what ends is their connections alone: nothing is saved then, and
+ * each knocks again. They have the time of that before the job ends without.
+ *
  * Each has MS_CANCEL_GRACE_MS from when it was asked, and from each loss after that. Who lives
  * answers at once, with a heartbeat: who said nothing is lost then, however long the lease, as is
  * who was to take a lost rank's place and is not ready, for the others wait for it. Those that are
@@ -130,6 +133,7 @@ static uint32_t late_saver_of(const struct job *job)
 static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
 {
     struct run *run = job->run;
+    timer_stop(s, &run->back);
     const bool is_at_it = run->late_asked && run->late_saver == rank;
     const bool has_time = run->stop_is_out || run->n_in[RANK_MISSING] > 0;
     if (!is_at_it || !has_time) { /* what is left of the others' may be nothing */
@@ -198,11 +202,47 @@ static void stop_end(struct sched *s, struct job *job)
                         kept));
 }
 
+/* Until when one that is lost may come back, where nothing is saved. */
+static int64_t back_until_ms(const struct sched *s, const struct job *job)
+{
+    const struct run *run = job->run;
+    const bool is_saved = run->kept[0] != '\0' || !needs_another(run);
+    return job->recovery && !is_saved ? recover_comes_until(s, run) : INT64_MIN;
+}
+
+static void await_back(struct sched *s, struct job *job, int64_t until_ms)
+{
+    struct run *run = job->run;
+    if (!timer_is_armed(&run->back) && !run->stop_is_out) { /* what is left may be less */
+        arm_grace(s, run);
+    }
+    run->late_asked = false; /* who was is lost, too */
+    timer_arm(s, &run->back, TIMER_BACK, until_ms);
+    watch_stir(s, job);
+}
+
+void stop_note_arrival(struct sched *s)
+{
+    struct list *at = s->placed.next;
+    while (at != &s->placed) {
+        struct job *job = list_item(at, struct job, lane);
+        const struct timer *back = &job->run->back;
+        at = at->next;
+        if (timer_is_armed(back) && recover_comes_until(s, job->run) != back->at_ms) {
+            stop_over(s, job);
+            at = s->placed.next; /* a job that ended may have taken others along */
+        }
+    }
+}
+
 void stop_over(struct sched *s, struct job *job)
 {
     const uint32_t saver = late_saver_of(job);
+    const int64_t until_ms = back_until_ms(s, job);
     if (job->recovery && saver < job->workers) {
         ask_late_saver(s, job, saver);
+    } else if (until_ms > s->now.mono_ms) {
+        await_back(s, job, until_ms);
     } else {
         stop_end(s, job);
     }
@@ -210,6 +250,7 @@ void stop_over(struct sched *s, struct job *job)
 
 void stop_look(struct sched *s, struct job *job)
 {
+    timer_stop(s, &job->run->back);
     formers_step_in(s, job);
     if (run_n_over(job->run) < job->workers) {
         tell_all(s, job, false);
@@ -308,6 +349,10 @@ void run_grace_timeout(struct sched *s, struct run *run)
 {
     if (run->n_in[RANK_MISSING] > 0) { /* that wait has an end of its own */
         arm_grace(s, run);
+        return;
+    }
+    if (timer_is_armed(&run->back)) { /* who is lost again and again had all the time */
+        stop_end(s, run->job);
         return;
     }
     if (lose_late(s, run->job) > 0) {

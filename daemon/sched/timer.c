@@ -33,6 +33,11 @@ static void grace(struct sched *s, struct timer *timer)
     run_grace_timeout(s, list_item(timer, struct run, grace));
 }
 
+static void back(struct sched *s, struct timer *timer)
+{
+    stop_over(s, list_item(timer, struct run, back)->job);
+}
+
 static void complaint(struct sched *s, struct timer *timer)
 {
     run_complaint_timeout(s, list_item(timer, struct run, complaint.timer));
@@ -89,6 +94,7 @@ static const struct {
     [TIMER_READY] = {ready, true},
     [TIMER_ADOPT] = {adopt, true},
     [TIMER_GRACE] = {grace, true},
+    [TIMER_BACK] = {back, true},
     [TIMER_ROUND] = {next_round, false},
     [TIMER_UNFIT] = {unfit, false},
     [TIMER_COMPLAINT] = {complaint, true},

@@ -437,6 +437,21 @@ static bool is_stood_in_for(const struct run *run, uint32_t rank)
     return is;
 }
 
+int64_t recover_comes_until(const struct sched *s, const struct run *run)
+{
+    int64_t until_ms = INT64_MIN;
+    for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
+        const struct member *member = &run->members[rank];
+        const struct mend *mend = &run->mends[rank];
+        const int64_t ms = mend->holder.lost_ms + MS_UNHEARD_MS;
+        if (is_vacant(member) && !mend->is_over && !is_stood_in_for(run, rank) && ms > until_ms &&
+            strcmp(mend->holder.node_id, member->node_id) == 0 && recover_may_live(s, mend)) {
+            until_ms = ms;
+        }
+    }
+    return until_ms;
+}
+
 bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim)
 {
     struct job *job = job_find(s, claim->job);

@@ -267,6 +267,7 @@ struct m_job {
     int64_t tardy_stretch;
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     int64_t save_again_stretch;
+    bool awaits_back;                     /* all are lost, and one may come back and save */
     bool lost_silent;                     /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */

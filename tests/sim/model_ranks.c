@@ -732,6 +732,38 @@ static void give_up_saver(const struct model *m, struct m_job *job)
     }
 }
 
+/* Nothing is saved, nobody is left who could, and one that was lost may come back with what it
+ * holds: its end was not seen. perhaps: its timer may not have been heard yet. */
+static bool awaits_back(const struct model *m, const struct m_job *job, bool perhaps)
+{
+    const bool is_heard = m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until;
+    bool awaits = false;
+    bool is_left = false;
+    for (uint32_t rank = job->workers; rank > 0; rank--) {
+        const struct m_rank *r = &job->ranks[rank - 1];
+        const struct m_node *node = m_node_find((struct model *)m, r->node);
+        const int64_t until = r->holder_lost + MS_UNHEARD_MS + m->stretch - r->holder_stretch;
+        awaits = awaits || (r->vacant && !r->is_final && strcmp(r->holder, r->node) == 0 &&
+                            (node == NULL || node->conn == 0) && (rank > 1 || !is_left) &&
+                            ((perhaps && !is_heard) || m->mono < until + (perhaps ? LATE_MS : 0)));
+        is_left = is_left || !r->vacant;
+    }
+    return awaits && job->recovery && m_stops_at_step(job) && n_settled(job) == job->workers &&
+           !has_late_saver(job) && job->kept[0] == '\0' && needs_another(job);
+}
+
+/* What is left of the others' time may be less. */
+static void await_back(struct model *m, struct m_job *job)
+{
+    const bool awaits = m_is_placed(job) && awaits_back(m, job, false);
+    if (awaits && !job->awaits_back && !job->stop_told) {
+        job->cancel_at = m->mono;
+        job->cancel_stretch = m->stretch;
+        job->cancel_late_ms = 0;
+    }
+    job->awaits_back = awaits;
+}
+
 /* What the ranks that stopped have saved is told, or that nothing is. */
 static bool tells_kept(const struct m_job *job, const char *reason)
 {
@@ -776,6 +808,10 @@ static void judge_cancelled(struct model *m, struct m_job *job, const struct sch
     if (has_late_saver(job)) {
         sim_fail(m->w, "model: job %llu is CANCELLED, and rank %u could save its step",
                  (ull)job->id, late_saver_of(job));
+    }
+    if (!over && m_is_placed(job) && awaits_back(m, job, false)) {
+        sim_fail(m->w, "model: job %llu is CANCELLED, and a rank may come back with its step",
+                 (ull)job->id);
     }
     if (m_stops_at_step(job) && all_over && !over && !tells_kept(job, row->reason)) {
         sim_fail(m->w, "model: job %llu is CANCELLED, and does not say what is saved: %s",
@@ -1163,7 +1199,8 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     if (m_owes_weights(job)) {
         return NULL; /* whoever has to hear of it does */
     }
-    if (!job->round_due && count_done(job) == job->workers && !has_late_saver(job)) {
+    if (!job->round_due && count_done(job) == job->workers && !has_late_saver(job) &&
+        !awaits_back(m, job, true)) {
         return "all ranks are done and it goes on";
     }
     if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until && !m_stops_at_step(job)) {
@@ -1180,7 +1217,7 @@ static const char *overdue(const struct model *m, const struct m_job *job)
         return "nodes that do not come back are waited for";
     }
     if (m->event->kind == SCHED_EV_TIME && m_stops_at_step(job) &&
-        grace_is_over(m, job, SLACK_MS + job->cancel_late_ms)) {
+        grace_is_over(m, job, SLACK_MS + job->cancel_late_ms) && !awaits_back(m, job, true)) {
         return "its cancel is never carried out";
     }
     return NULL;
@@ -1204,6 +1241,7 @@ void m_judge_ranks_after(struct model *m)
         stop_who_is_left(m, &m->jobs.at[i]);
         give_up_saver(m, &m->jobs.at[i]);
         m_ask_late_saver(m, &m->jobs.at[i]);
+        await_back(m, &m->jobs.at[i]);
         m_tardy_time(m, &m->jobs.at[i]);
         m_save_time(m, &m->jobs.at[i]);
         m_look_for_tardy(m, &m->jobs.at[i]);

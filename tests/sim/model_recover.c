@@ -335,10 +335,23 @@ static int fault_of(const struct model *m, const struct m_job *job, uint32_t ran
                                                     : -1;
 }
 
+/* away: its end was not seen. */
+static void note_holder(const struct model *m, struct m_rank *r, bool away)
+{
+    if (r->has_state || r->has_plan) {
+        snprintf(r->holder, sizeof(r->holder), "%s", away ? r->node : "");
+        r->holder_lost = m->mono;
+        r->holder_stretch = m->stretch;
+    }
+}
+
 /* The job stops: the others do so without it. One that was silent may be there all the same. */
 static void lost_while_stopping(struct model *m, struct m_job *job, struct m_rank *r,
-                                bool is_silent)
+                                enum m_fault fault, bool is_silent)
 {
+    r->is_final = fault == M_UNREADY;
+    note_holder(m, r, fault == M_LOST);
+    (void)m_former_forget(job, r->incarnation);       /* from before it had the rank again */
     m_vacate(m, job, r, is_silent, MS_E_ABORTED);
     m_complaints_forget(job);
     if (job->state == JOB_RUNNING) {
@@ -429,11 +442,7 @@ static bool has_untried(const struct model *m, const struct m_job *job, const st
 static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enum m_fault fault)
 {
     r->away = fault == M_LOST;
-    if (r->has_state || r->has_plan) {
-        snprintf(r->holder, sizeof(r->holder), "%s", r->away ? r->node : "");
-        r->holder_lost = m->mono;
-        r->holder_stretch = m->stretch;
-    }
+    note_holder(m, r, r->away);
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
         const bool is_link = fault == M_COMPLAINT;
@@ -499,7 +508,7 @@ void m_rank_lost(struct model *m, const char *log)
             sim_fail(m->w, "model: rank %u of job %llu is given up for it is silent, and is not",
                      rank, (ull)id);
         }
-        lost_while_stopping(m, job, r, is_silent || is_late);
+        lost_while_stopping(m, job, r, (enum m_fault)fault, is_silent || is_late);
         return;
     }
     const struct m_node *node = m_node_find(m, r->node);

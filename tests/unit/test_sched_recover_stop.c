@@ -448,6 +448,126 @@ START_TEST(who_is_lost_again_and_again_gives_the_others_no_new_time)
 }
 END_TEST
 
+static bool is_ended(void)
+{
+    const struct sched_job_row *row = fix_stored(1);
+    return row != NULL && row->state == JOB_CANCELLED;
+}
+
+static void all_close(void)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        fix_close(conns[rank]);
+    }
+}
+
+/* One firewall that restarts. _i: before the cancel, after it, or while rank 0 saves. */
+START_TEST(where_all_connections_are_reset_who_comes_back_saves)
+{
+    running();
+    if (_i > 0) {
+        fix_cancel(alice, 1, 1);
+    }
+    if (_i == 2) {
+        stopped_at(1, 1, 5, "");
+        stopped_at(1, 2, 5, "");
+    }
+    all_close();
+    if (_i == 0) {
+        fix_cancel(alice, 1, 1);
+    }
+    ck_assert(!is_ended());
+    fix_job_is(1, "RECOVERING",
+               "cancelled by alice; all ranks are lost before anything was saved, and their "
+               "workers may live: waits 12 s for one to come back");
+    fix_pass(MS_UNHEARD_MS - 1);
+
+    comes_back_with(1, 5);
+
+    hears_stop(1, 1, true);
+    comes_back_with(2, 5);
+    hears_stop(2, 1, false);
+    stopped_at(1, 2, 5, "");
+    fix_beat(conns[1]);
+    fix_pass(FIX_LEASE_MS - 1); /* it has all the time */
+    stopped_at(1, 1, 5, "step 5 is saved: x-5.json");
+    ended("rank 1 (node w1) says: step 5 is saved");
+}
+END_TEST
+
+/* Nobody saves in its place. */
+START_TEST(where_all_connections_are_reset_rank_0_may_save)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    all_close();
+
+    comes_back_with(0, 5);
+
+    hears_stop(0, 1, false);
+    stopped_at(1, 0, 5, "step 5 is saved: x-5.json");
+    ended("rank 0 (node w0) says: step 5 is saved");
+}
+END_TEST
+
+/* _i: their time is over, or other processes are in their place. */
+START_TEST(who_does_not_come_back_is_not_waited_for)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    stopped_at(1, 1, 5, "");
+    all_close();
+    ck_assert(!is_ended());
+    for (uint32_t rank = 0; _i == 1 && rank < RANKS; rank++) {
+        char id[8];
+        snprintf(id, sizeof(id), "w%u", rank);
+        ck_assert(!is_ended());
+        fix_register(id, 11 + rank);
+    }
+    if (_i == 0) {
+        fix_pass(MS_UNHEARD_MS);
+    }
+    ended("nothing is saved: no rank that is left did");
+}
+END_TEST
+
+/* Who is last of them may be gone: the others have no more time than they have. */
+START_TEST(who_comes_anew_leaves_the_others_what_is_left_of_their_time)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    fix_beat(conns[2]);
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_close(conns[2]);
+    fix_pass(1);
+    fix_register("w2", 13);
+    ck_assert(!is_ended());
+    fix_pass(MS_UNHEARD_MS - FIX_LEASE_MS);
+    ended("nothing is saved");
+}
+END_TEST
+
+START_TEST(who_is_reset_again_and_again_is_not_waited_for_for_ever)
+{
+    enum { EACH_MS = 4000 };
+    int64_t ms = 0;
+    running_with(LONG_LEASE_MS);
+    fix_cancel(alice, 1, 1);
+    all_close();
+    for (; !is_ended(); ms += EACH_MS) {
+        ck_assert_int_lt(ms, 2 * MS_CANCEL_GRACE_MS);
+        comes_back_with(1, 5);
+        fix_beat(conns[1]);
+        fix_close(conns[1]);
+        fix_pass(EACH_MS);
+    }
+    ck_assert_int_ge(ms, MS_CANCEL_GRACE_MS);
+    ended("nothing is saved: no rank that is left did");
+}
+END_TEST
+
 /* _i: rank 0 comes with all, and another one saves in its place already. */
 START_TEST(who_comes_back_with_nothing_is_let_go)
 {
@@ -687,7 +807,7 @@ START_TEST(a_complaint_evicts_nobody_any_more)
 }
 END_TEST
 
-START_TEST(where_all_are_lost_it_ends_at_once)
+START_TEST(where_all_are_lost_and_none_comes_back_it_ends)
 {
     static const char *const words[] = {
         "nothing is saved: no rank that is left did, and the job has no key checkpoint",
@@ -695,11 +815,12 @@ START_TEST(where_all_are_lost_it_ends_at_once)
         "host h in /run: msctl submit --resume 1 goes on from the newest that is whole"};
     fix_spec = _i == 0 ? "{}" : "{\"checkpoint\":{\"every_steps\":5}}";
     running();
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        fix_close(conns[rank]);
-    }
+    all_close();
+    fix_pass(MS_UNHEARD_MS / 2);
 
     fix_cancel(alice, 1, 1);
+    ck_assert(!is_ended()); /* one may be on its way */
+    fix_pass(MS_UNHEARD_MS / 2);
 
     ended(words[_i]);
     ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
@@ -1099,13 +1220,18 @@ int main(void)
     tcase_add_test(t, who_comes_back_after_the_others_were_told_to_stand_is_not_waited_for);
     tcase_add_test(t, who_is_lost_again_and_again_gives_the_others_no_new_time);
     tcase_add_loop_test(t, who_comes_back_with_nothing_is_let_go, 0, 2);
+    tcase_add_loop_test(t, where_all_connections_are_reset_who_comes_back_saves, 0, 3);
+    tcase_add_test(t, where_all_connections_are_reset_rank_0_may_save);
+    tcase_add_loop_test(t, who_does_not_come_back_is_not_waited_for, 0, 2);
+    tcase_add_test(t, who_comes_anew_leaves_the_others_what_is_left_of_their_time);
+    tcase_add_test(t, who_is_reset_again_and_again_is_not_waited_for_for_ever);
     tcase_add_test(t, where_rank_0_is_a_step_behind_another_one_saves);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
     tcase_add_test(t, who_is_asked_to_save_after_its_end_is_asked_again_when_it_comes_back);
     tcase_add_test(t, what_rank_0_saved_before_it_was_lost_is_not_saved_again);
     tcase_add_test(t, a_complaint_evicts_nobody_any_more);
-    tcase_add_loop_test(t, where_all_are_lost_it_ends_at_once, 0, 2);
+    tcase_add_loop_test(t, where_all_are_lost_and_none_comes_back_it_ends, 0, 2);
     tcase_add_test(t, who_does_not_stop_is_ended_after_the_grace);
     tcase_add_test(t, who_is_silent_over_the_grace_is_lost_and_another_one_saves);
     tcase_add_test(t, who_waits_in_a_step_for_one_that_is_silent_hears_that_it_stands);
