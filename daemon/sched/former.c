@@ -402,6 +402,7 @@ void formers_stretch(struct sched *s, int64_t ms)
         run->spare_ms += ms;
         run->lost_ms += ms;
         run->home_ms += ms;
+        run->back_ms += ms;
         for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
             run->mends[rank].holder.lost_ms += ms;
         }

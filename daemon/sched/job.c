@@ -257,6 +257,7 @@ static const char *ranks_in(struct sched *s, const struct job *job, enum rank_st
 static const char *run_reason(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
+    int64_t until_ms = 0;
     if (run->complaint.made) {
         return text_behind(s, emit_text(s, "waits %d ms for a first-hand report: ", MS_BLAME_MS),
                            run->complaint.text);
@@ -272,9 +273,10 @@ static const char *run_reason(struct sched *s, const struct job *job)
     }
     if (timer_is_armed(&run->back)) {
         return emit_text(s,
-                         "%.200s; all ranks are lost before anything was saved, and their workers "
-                         "may live: waits %d s for one to come back",
-                         run->cancel_text, MS_UNHEARD_MS / 1000);
+                         "%.200s; waits up to %d s for %s, of which a connection ended, to come "
+                         "back",
+                         run->cancel_text, MS_UNHEARD_MS / 1000,
+                         rank_words(s, job, stop_awaited(s, job, &until_ms)));
     }
     if (run->cancelling) {
         return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,

@@ -119,6 +119,7 @@ const struct mode modes[] = {
             .name = "run",
             .takers = "its worker if it comes back, or one that msctl run starts in its place",
             .names_run_dir = true,
+            .sees_ends = true,
             .requeues_on_restart = true,
             .ids_are_ranks = true,
             .expected = any_number,

@@ -19,6 +19,7 @@ struct mode {
     bool names_run_dir;       /* a submit does name the run directory; else none may */
     bool requeues_on_restart; /* of jobs whose ranks were getting ready; else they go on */
     bool places_anew;         /* other nodes may come for a job that lost one before it started */
+    bool sees_ends;           /* of workers, as who started them does: none comes back unseen */
     bool by_hand;             /* people and scripts start processes: beside one that lives, too */
     const char *takers;       /* who may take a lost rank: "start its worker again" */
     bool ids_are_ranks;       /* numeric node ids are ranks, where they can be */

@@ -127,7 +127,9 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     budget_keep(run, rank);
     mend->before.may_be_away = has(fault, BLAMES_HOST);
     if (run->members[rank].has_state || run->members[rank].has_plan) {
+        const struct node *node = node_find(s, run->members[rank].node_id);
         mend->holder.may_live = has(fault, BLAMES_HOST);
+        mend->holder.is_cut = node != NULL && node->notice == NOTICE_CLOSED;
         mend->holder.lost_ms = s->now.mono_ms;
         ms_text_copy(mend->holder.node_id, sizeof(mend->holder.node_id),
                      run->members[rank].node_id);

@@ -72,8 +72,11 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
 /* It is such a process, of a job that is to stop, for which it may hold what is to be saved. */
 bool recover_comes_to_stop(const struct sched *s, const struct node_info *info, uint64_t job_id,
                            uint32_t rank);
-/* Until when one may be on its way, as its end was not seen; in the past: nobody may. */
-int64_t recover_comes_until(const struct sched *s, const struct run *run);
+/* Until when one with that rank may be on its way, of which nothing but the end of its connection
+ * was seen; in the past: none. */
+int64_t recover_comes_until(const struct sched *s, const struct run *run, uint32_t rank);
+/* With that node there is none any more who was. True: there was one. */
+bool recover_note_arrival(struct run *run, const struct node *node);
 /* As many processes as may have ended before one was ready for it. */
 bool recover_is_stumbled_out(const struct run *run, uint32_t rank);
 /* Is there a vacant rank that a node with this id may take, or had as its job was to end? */

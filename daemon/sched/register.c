@@ -239,7 +239,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
                !former_comes(s, node, claim)) {
         claim_stop(s, node, claim);
     }
-    stop_note_arrival(s);
+    stop_note_arrival(s, node);
 }
 
 /* A rank's own process is turned away: that is why it will be missing. What a stranger is told who

@@ -102,6 +102,7 @@ struct mend {
     } before;
     struct { /* the last process of the rank that was lost and held the state */
         bool may_live;
+        bool is_cut; /* what was seen is the end of its connection */
         char node_id[MS_NAME_MAX + 1];
         int64_t lost_ms;
     } holder;
@@ -159,7 +160,10 @@ struct run {
     int64_t expect_ms;          /* how long it was armed for, all in all */
     const char *expected;       /* after what their nodes have to come back; a literal */
     struct timer grace;         /* of a cancel at the step */
-    struct timer back;          /* ... of which nobody is left: one may come back and save */
+    struct timer back;          /* ... and lost ones may come back, which is waited for, */
+    int64_t back_ms;            /* ... but not for those whose time was over then, ... */
+    bool back_is_over;          /* ... or any more */
+    bool stood_in;              /* another one than rank 0 was asked to save */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
     bool stop_is_out;           /* ... and was told: the grace runs */
     bool stands_for_good;       /* ... as some heard: no Start comes any more */
@@ -357,8 +361,11 @@ void run_grace_timeout(struct sched *s, struct run *run);
 /* A rank of a job that is to stop was lost: others may have to save, or nobody is left. */
 void stop_look(struct sched *s, struct job *job);
 void stop_came_back(struct sched *s, const struct hold *hold);
-/* Whoever registered may be in the place of one that was to come back. */
-void stop_note_arrival(struct sched *s);
+/* It registered: nobody else is on his way whose rank was on that node, and who has not got it. */
+void stop_note_arrival(struct sched *s, const struct node *node);
+void stop_back_timeout(struct sched *s, struct run *run);
+/* Until when one that is lost may be on its way: the last of their ranks. */
+uint32_t stop_awaited(const struct sched *s, const struct job *job, int64_t *ret_until_ms);
 void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void stop_note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text);
 /* RankDone of one that is over: what it was asked to save after its end. */

@@ -9,8 +9,9 @@
  * That it is lost may be known only when all others have stopped and trusted in it: nobody has let
  * go of his state before the job's end, so one of them is asked to save after its end.
  *
- * All may be lost at once, where what ends is their connections alone: nothing is saved then, and
- * each knocks again. They have the time of that before the job ends without.
+ * What ends may be its connection alone, or all of them where a firewall restarts: whose end was
+ * not seen has the time in which it knocks again before anything is decided without it, as who is
+ * missing after a restart has.
  *
  * Each has MS_CANCEL_GRACE_MS from when it was asked, and from each loss after that. Who lives
  * answers at once, with a heartbeat: who said nothing is lost then, however long the lease, as is
@@ -87,12 +88,66 @@ static void forget_passed_over(struct run *run)
     }
 }
 
-/* Where some are missing after a restart it is not known yet who saves: they are told together, and
- * have their time from then on. */
+uint32_t stop_awaited(const struct sched *s, const struct job *job, int64_t *ret_until_ms)
+{
+    uint32_t last = MS_WORKERS_MAX;
+    *ret_until_ms = INT64_MIN;
+    for (uint32_t rank = 0; job->recovery && rank < job->workers; rank++) {
+        const int64_t ms = recover_comes_until(s, job->run, rank);
+        if (ms > *ret_until_ms) {
+            *ret_until_ms = ms;
+            last = rank;
+        }
+    }
+    return last;
+}
+
+/* One may be on its way that was lost: its connection ended, and it knocks again. Nothing is
+ * decided without it, for it may be a step ahead, or about to save. */
+static bool may_come_back(struct sched *s, struct job *job)
+{
+    struct run *run = job->run;
+    int64_t until_ms = 0;
+    (void)stop_awaited(s, job, &until_ms);
+    const bool has_last = run->members[0].state == RANK_DONE && !needs_another(run);
+    if (run->back_is_over || until_ms <= run->back_ms || has_last) {
+        timer_stop(s, &run->back);
+        return false;
+    }
+    run->late_asked &= run->members[run->late_saver].hold != NULL;
+    timer_arm(s, &run->back, TIMER_BACK, until_ms);
+    if (!timer_is_armed(&run->grace)) {
+        arm_grace(s, run);
+    }
+    watch_stir(s, job);
+    return true;
+}
+
+void stop_back_timeout(struct sched *s, struct run *run)
+{
+    run->back_ms = s->now.mono_ms;
+    stop_look(s, run->job);
+}
+
+void stop_note_arrival(struct sched *s, const struct node *node)
+{
+    struct list *at = s->placed.next;
+    while (at != &s->placed) {
+        struct job *job = list_item(at, struct job, lane);
+        at = at->next;
+        if (timer_is_armed(&job->run->back) && recover_note_arrival(job->run, node)) {
+            stop_look(s, job);
+            at = s->placed.next; /* a job that ended may have taken others along */
+        }
+    }
+}
+
+/* Where some are missing after a restart, or may come back, it is not known yet who saves: they are
+ * told together, and have their time from then on. */
 static void tell_all(struct sched *s, struct job *job, bool over_too)
 {
     struct run *run = job->run;
-    if (run->n_in[RANK_MISSING] > 0) {
+    if (run->n_in[RANK_MISSING] > 0 || may_come_back(s, job)) {
         return;
     }
     if (!run->stop_is_out) {
@@ -101,6 +156,7 @@ static void tell_all(struct sched *s, struct job *job, bool over_too)
         forget_passed_over(run);
     }
     const uint32_t saver = saver_of(job);
+    run->stood_in |= saver != 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && (over_too || !rank_is_over(member))) {
@@ -109,16 +165,20 @@ static void tell_all(struct sched *s, struct job *job, bool over_too)
     }
 }
 
+/* The furthest that is saved. */
+static uint64_t saved_step(const struct run *run)
+{
+    const uint64_t first = needs_another(run) ? 0 : run->members[0].steps;
+    return first > run->kept_step ? first : run->kept_step;
+}
+
 /* Who saves after its end, for rank 0 is lost, or a step behind: of those that ended well the
  * lowest at the furthest step, where nobody has saved that. job->workers: nobody. */
 static uint32_t late_saver_of(const struct job *job)
 {
     const struct run *run = job->run;
     uint32_t saver = job->workers;
-    uint64_t step = run->kept_step;
-    if (!needs_another(run) && run->members[0].steps > step) {
-        step = run->members[0].steps;
-    }
+    uint64_t step = saved_step(run);
     for (uint32_t rank = run->unsaved ? 0 : 1; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && rank_is_over(member) && member->may_save &&
@@ -133,7 +193,6 @@ static uint32_t late_saver_of(const struct job *job)
 static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
 {
     struct run *run = job->run;
-    timer_stop(s, &run->back);
     const bool is_at_it = run->late_asked && run->late_saver == rank;
     const bool has_time = run->stop_is_out || run->n_in[RANK_MISSING] > 0;
     if (!is_at_it || !has_time) { /* what is left of the others' may be nothing */
@@ -143,6 +202,7 @@ static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
     if (!is_at_it) {
         run->late_asked = run->members[rank].saving = true;
         run->late_saver = rank;
+        run->stood_in |= rank != 0;
         tell(s, job, run->members[rank].hold, true);
         watch_stir(s, job);
     }
@@ -186,7 +246,7 @@ static const char *kept_words(struct sched *s, const struct job *job)
         return text_behind(
             s, run->unsaved ? "the weights are not saved: " : "nothing is saved: ", run->unkept);
     }
-    return run->n_in[RANK_LOST] > 0
+    return run->n_in[RANK_LOST] > 0 && needs_another(run)
                ? emit_text(s, "nothing is saved: no rank that is left did%s", before_words(s, job))
                : "";
 }
@@ -202,47 +262,14 @@ static void stop_end(struct sched *s, struct job *job)
                         kept));
 }
 
-/* Until when one that is lost may come back, where nothing is saved. */
-static int64_t back_until_ms(const struct sched *s, const struct job *job)
-{
-    const struct run *run = job->run;
-    const bool is_saved = run->kept[0] != '\0' || !needs_another(run);
-    return job->recovery && !is_saved ? recover_comes_until(s, run) : INT64_MIN;
-}
-
-static void await_back(struct sched *s, struct job *job, int64_t until_ms)
-{
-    struct run *run = job->run;
-    if (!timer_is_armed(&run->back) && !run->stop_is_out) { /* what is left may be less */
-        arm_grace(s, run);
-    }
-    run->late_asked = false; /* who was is lost, too */
-    timer_arm(s, &run->back, TIMER_BACK, until_ms);
-    watch_stir(s, job);
-}
-
-void stop_note_arrival(struct sched *s)
-{
-    struct list *at = s->placed.next;
-    while (at != &s->placed) {
-        struct job *job = list_item(at, struct job, lane);
-        const struct timer *back = &job->run->back;
-        at = at->next;
-        if (timer_is_armed(back) && recover_comes_until(s, job->run) != back->at_ms) {
-            stop_over(s, job);
-            at = s->placed.next; /* a job that ended may have taken others along */
-        }
-    }
-}
-
 void stop_over(struct sched *s, struct job *job)
 {
     const uint32_t saver = late_saver_of(job);
-    const int64_t until_ms = back_until_ms(s, job);
+    if (may_come_back(s, job)) {
+        return;
+    }
     if (job->recovery && saver < job->workers) {
         ask_late_saver(s, job, saver);
-    } else if (until_ms > s->now.mono_ms) {
-        await_back(s, job, until_ms);
     } else {
         stop_end(s, job);
     }
@@ -250,7 +277,6 @@ void stop_over(struct sched *s, struct job *job)
 
 void stop_look(struct sched *s, struct job *job)
 {
-    timer_stop(s, &job->run->back);
     formers_step_in(s, job);
     if (run_n_over(job->run) < job->workers) {
         tell_all(s, job, false);
@@ -269,7 +295,8 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
 {
     struct run *run = job->run;
     run->cancelling = true;
-    run->stop_is_out = run->late_asked = false;
+    run->stop_is_out = run->late_asked = run->stood_in = run->back_is_over = false;
+    run->back_ms = s->now.mono_ms;
     timer_stop(s, &run->save_again);
     save_offer(run); /* there may be room by now */
     ms_text_copy(run->cancel_text, sizeof(run->cancel_text), text);
@@ -351,8 +378,10 @@ void run_grace_timeout(struct sched *s, struct run *run)
         arm_grace(s, run);
         return;
     }
-    if (timer_is_armed(&run->back)) { /* who is lost again and again had all the time */
-        stop_end(s, run->job);
+    run->back_is_over = true; /* who is lost again and again had all the time, too */
+    if (timer_is_armed(&run->back)) {
+        run->stop_is_out = false;
+        stop_look(s, run->job);
         return;
     }
     if (lose_late(s, run->job) > 0) {

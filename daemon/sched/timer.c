@@ -35,7 +35,7 @@ static void grace(struct sched *s, struct timer *timer)
 
 static void back(struct sched *s, struct timer *timer)
 {
-    stop_over(s, list_item(timer, struct run, back)->job);
+    stop_back_timeout(s, list_item(timer, struct run, back));
 }
 
 static void complaint(struct sched *s, struct timer *timer)

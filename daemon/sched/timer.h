@@ -24,7 +24,7 @@ enum timer_kind {
     TIMER_READY,       /* struct run: ranks have to get ready */
     TIMER_ADOPT,       /* struct run: nodes have to come back */
     TIMER_GRACE,       /* struct run: ranks have to finish their step */
-    TIMER_BACK,        /* struct run: all are lost before one saved, and may come back */
+    TIMER_BACK,        /* struct run: ranks that are lost may come back to stop */
     TIMER_ROUND,       /* struct run: the next round may begin, or others have the idle nodes */
     TIMER_UNFIT,       /* struct run: who could not serve a rank may be asked again */
     TIMER_COMPLAINT,   /* struct run: a rank complained about another */

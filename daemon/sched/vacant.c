@@ -425,31 +425,45 @@ bool recover_comes_to_stop(const struct sched *s, const struct node_info *info, 
     return (is_vacant(member) && is_process_of(member, info)) || former_was(job->run, rank, info);
 }
 
-/* Rank 0 of a job that stops: another one saves in its place, perhaps into the same folder, and the
- * two would write over each other's weights. */
-static bool is_stood_in_for(const struct run *run, uint32_t rank)
+static int64_t cut_until_ms(const struct sched *s, const struct run *run, uint32_t rank)
 {
+    const struct member *member = &run->members[rank];
+    const struct mend *mend = run->mends != NULL ? &run->mends[rank] : NULL;
+    const bool may = mend != NULL && !s->mode->sees_ends && is_vacant(member) && !mend->is_over &&
+                     mend->holder.is_cut && strcmp(mend->holder.node_id, member->node_id) == 0 &&
+                     recover_may_live(s, mend);
+    return may ? mend->holder.lost_ms + MS_UNHEARD_MS : INT64_MIN;
+}
+
+/* Rank 0 of a job that stops: another one saves in its place, or is on its way and may be at it,
+ * perhaps in the same folder, and the two would write over each other's weights. */
+static bool is_stood_in_for(const struct sched *s, const struct run *run, uint32_t rank)
+{
+    const bool may = run->cancelling && run->stood_in && rank == 0;
     bool is = false;
-    for (uint32_t other = 1; run->cancelling && rank == 0 && !is && other < run->job->workers;
-         other++) {
-        is = run->members[other].hold != NULL;
+    for (uint32_t other = 1; may && !is && other < run->job->workers; other++) {
+        is = run->members[other].hold != NULL ||
+             (!run->back_is_over && cut_until_ms(s, run, other) > run->back_ms);
     }
     return is;
 }
 
-int64_t recover_comes_until(const struct sched *s, const struct run *run)
+int64_t recover_comes_until(const struct sched *s, const struct run *run, uint32_t rank)
 {
-    int64_t until_ms = INT64_MIN;
+    return is_stood_in_for(s, run, rank) ? INT64_MIN : cut_until_ms(s, run, rank);
+}
+
+bool recover_note_arrival(struct run *run, const struct node *node)
+{
+    bool was = false;
     for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
-        const struct member *member = &run->members[rank];
-        const struct mend *mend = &run->mends[rank];
-        const int64_t ms = mend->holder.lost_ms + MS_UNHEARD_MS;
-        if (is_vacant(member) && !mend->is_over && !is_stood_in_for(run, rank) && ms > until_ms &&
-            strcmp(mend->holder.node_id, member->node_id) == 0 && recover_may_live(s, mend)) {
-            until_ms = ms;
-        }
+        struct mend *mend = &run->mends[rank];
+        const bool is = is_vacant(&run->members[rank]) && mend->holder.is_cut &&
+                        strcmp(mend->holder.node_id, node->info.node_id) == 0;
+        mend->holder.is_cut &= !is;
+        was = was || is;
     }
-    return until_ms;
+    return was;
 }
 
 bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim)
@@ -463,7 +477,7 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     const bool is_at_end = save_is_at_end(job->run);
     if (!is_vacant(member) || (is_at_end && claim->generation != job->generation) ||
         (job->run->cancelling && !claim_has_state(claim)) || /* of no use to it any more */
-        is_stood_in_for(job->run, claim->rank) || !is_process_of(member, &node->info) ||
+        is_stood_in_for(s, job->run, claim->rank) || !is_process_of(member, &node->info) ||
         !list_empty(&node->holds) ||
         run_mend(job->run, claim->rank)->is_over) { /* it has not heard the last word */
         return false;

@@ -174,6 +174,7 @@ static void job_reload(struct model *m, struct m_job *job)
     job->blame_at = SIM_NEVER;
     job->cancelled = job->cancel_at_step = job->cancel_stored = row->cancel_text[0] != '\0';
     job->stop_told = job->stands_for_good = false;
+    m_back_begins(m, job);
     job->cancel_stretch = m->stretch;
     job->cancel_at = m->mono;
     job->cancel_late_ms = INT32_MAX;

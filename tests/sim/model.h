@@ -123,7 +123,8 @@ struct m_rank {
     bool away; /* vacant, and perhaps its process comes back: that loss is none of these yet */
     bool away_unready;            /* ... and it was none of the ready ones */
     char holder[MS_NAME_MAX + 1]; /* node of its last process that held the state; "": it ended */
-    int64_t holder_lost, holder_stretch;         /* mono */
+    int64_t holder_lost, holder_stretch; /* mono */
+    bool is_cut; /* ... and the end of its connection is all that was seen */
     uint32_t missed_before, missed_least_before; /* ... and these */
     uint32_t losses, losses_now;                 /* without a step; since the job last started */
     bool lost_in_round;                          /* it did not start since */
@@ -267,7 +268,9 @@ struct m_job {
     int64_t tardy_stretch;
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     int64_t save_again_stretch;
-    bool awaits_back;                     /* all are lost, and one may come back and save */
+    bool awaits_back, back_is_over;       /* lost ones may come back; or had all the time */
+    int64_t back_at, back_stretch;        /* who was lost before then is not waited for */
+    bool stood_in;                        /* another one than rank 0 was asked to save */
     bool lost_silent;                     /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */
@@ -487,6 +490,8 @@ bool m_missing_is_due(const struct model *m, const struct m_job *job);
 bool m_blame_is_due(const struct model *m, const struct m_job *job);
 bool m_is_unfit(const struct m_job *job, const struct m_rank *r);
 bool m_is_over(const struct m_rank *r);
+bool m_needs_another(const struct m_job *job); /* to save: rank 0 is no help */
+bool m_grace_is_over(const struct model *m, const struct m_job *job);
 bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank);
 bool m_stops_at_step(const struct m_job *job);
 
@@ -710,5 +715,14 @@ void m_judge_events_read(struct model *m, const struct sched_effect *effect);
 /* The answer that a READ has to lead to: owned (free), its texts the model's until it changes. */
 Ms__EventList *m_events_page(const struct model *m, const struct sched_read *read);
 void m_judge_events(struct model *m, const struct sched_read *read, const Ms__EventList *msg);
+
+/* model_back.c: ranks that a job that is to stop lost, and that may be on their way */
+
+void m_back_begins(const struct model *m, struct m_job *job); /* it is asked to stop */
+bool m_awaits_back(const struct model *m, const struct m_job *job);
+bool m_is_stood_in_for(const struct model *m, const struct m_job *job, uint32_t rank);
+void m_back_time(struct model *m, struct m_job *job); /* their time may be over in this event */
+void m_back_note_arrival(struct model *m, const char *node); /* after it has its rank, if it has */
+void m_back_look(struct model *m, struct m_job *job);        /* nobody may be on his way any more */
 
 #endif

@@ -38,6 +38,7 @@ static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Canc
             job->round_due = false; /* and none begins any more */
             m_offer_savers(job);
             job->stop_told = false;
+            m_back_begins(m, job);
             m_stop_at_step(m, job, !job->unsaved);
         }
     }

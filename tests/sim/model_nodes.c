@@ -527,6 +527,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     } else if (conn->claim.job != 0) {
         claim_is_not_ours(m, conn);
     }
+    m_back_note_arrival(m, node->id);
 }
 
 /* Its process came for a rank that we wait for, and there is no place for it. */

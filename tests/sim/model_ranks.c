@@ -652,6 +652,11 @@ static bool grace_is_over(const struct model *m, const struct m_job *job, int64_
                                                                    job->cancel_stretch + late_ms;
 }
 
+bool m_grace_is_over(const struct model *m, const struct m_job *job)
+{
+    return grace_is_over(m, job, 0);
+}
+
 bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank)
 {
     const struct m_rank *r = &job->ranks[rank];
@@ -681,11 +686,17 @@ static uint32_t count_silent(const struct model *m, const struct m_job *job)
 }
 
 /* Rank 0 is lost, or passed over, or ended in the middle: whether it has saved nobody knows. */
-static bool needs_another(const struct m_job *job)
+bool m_needs_another(const struct m_job *job)
 {
     const struct m_rank *first = &job->ranks[0];
     return first->vacant || (m_is_over(first) ? first->code != MS_OK || first->tried || job->unsaved
                                               : first->passed_over);
+}
+
+static uint64_t saved_step(const struct m_job *job)
+{
+    const uint64_t first = m_needs_another(job) ? 0 : job->ranks[0].steps;
+    return first > job->kept_step ? first : job->kept_step;
 }
 
 /* All are over, rank 0 is no help, and nobody has saved the furthest step that is left: the lowest
@@ -694,8 +705,7 @@ static uint32_t late_saver_of(const struct m_job *job)
 {
     const bool all_over =
         job->recovery && m_is_placed(job) && m_stops_at_step(job) && n_settled(job) == job->workers;
-    const uint64_t first = !all_over || needs_another(job) ? 0 : job->ranks[0].steps;
-    const uint64_t saved = first > job->kept_step ? first : job->kept_step;
+    const uint64_t saved = all_over ? saved_step(job) : 0;
     const uint32_t lowest = job->unsaved ? 0 : 1; /* rank 0 itself has not, and may */
     uint32_t saver = job->workers;
     for (uint32_t rank = job->workers; all_over && rank > lowest; rank--) {
@@ -732,38 +742,6 @@ static void give_up_saver(const struct model *m, struct m_job *job)
     }
 }
 
-/* Nothing is saved, nobody is left who could, and one that was lost may come back with what it
- * holds: its end was not seen. perhaps: its timer may not have been heard yet. */
-static bool awaits_back(const struct model *m, const struct m_job *job, bool perhaps)
-{
-    const bool is_heard = m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until;
-    bool awaits = false;
-    bool is_left = false;
-    for (uint32_t rank = job->workers; rank > 0; rank--) {
-        const struct m_rank *r = &job->ranks[rank - 1];
-        const struct m_node *node = m_node_find((struct model *)m, r->node);
-        const int64_t until = r->holder_lost + MS_UNHEARD_MS + m->stretch - r->holder_stretch;
-        awaits = awaits || (r->vacant && !r->is_final && strcmp(r->holder, r->node) == 0 &&
-                            (node == NULL || node->conn == 0) && (rank > 1 || !is_left) &&
-                            ((perhaps && !is_heard) || m->mono < until + (perhaps ? LATE_MS : 0)));
-        is_left = is_left || !r->vacant;
-    }
-    return awaits && job->recovery && m_stops_at_step(job) && n_settled(job) == job->workers &&
-           !has_late_saver(job) && job->kept[0] == '\0' && needs_another(job);
-}
-
-/* What is left of the others' time may be less. */
-static void await_back(struct model *m, struct m_job *job)
-{
-    const bool awaits = m_is_placed(job) && awaits_back(m, job, false);
-    if (awaits && !job->awaits_back && !job->stop_told) {
-        job->cancel_at = m->mono;
-        job->cancel_stretch = m->stretch;
-        job->cancel_late_ms = 0;
-    }
-    job->awaits_back = awaits;
-}
-
 /* What the ranks that stopped have saved is told, or that nothing is. */
 static bool tells_kept(const struct m_job *job, const char *reason)
 {
@@ -773,7 +751,7 @@ static bool tells_kept(const struct m_job *job, const char *reason)
     }
     return job->kept[0] != '\0'
                ? strstr(reason, job->kept) != NULL && strstr(reason, "; rank ") != NULL
-           : job->ranks[0].done && !job->ranks[0].stopped
+           : (job->ranks[0].done && !job->ranks[0].stopped) || !m_needs_another(job)
                ? true
                : !lost || strstr(reason, "; nothing is saved: ") != NULL ||
                      strstr(reason, "; the weights are not saved: ") != NULL;
@@ -781,6 +759,7 @@ static bool tells_kept(const struct m_job *job, const char *reason)
 
 static void judge_cancelled(struct model *m, struct m_job *job, const struct sched_job_row *row)
 {
+    m_back_time(m, job);
     bool stopped =
         false; /* ranks that all finished did what was wanted before somebody cancelled */
     for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
@@ -809,7 +788,7 @@ static void judge_cancelled(struct model *m, struct m_job *job, const struct sch
         sim_fail(m->w, "model: job %llu is CANCELLED, and rank %u could save its step",
                  (ull)job->id, late_saver_of(job));
     }
-    if (!over && m_is_placed(job) && awaits_back(m, job, false)) {
+    if (!over && m_awaits_back(m, job)) {
         sim_fail(m->w, "model: job %llu is CANCELLED, and a rank may come back with its step",
                  (ull)job->id);
     }
@@ -914,7 +893,7 @@ static bool stop_fits(const struct m_stop *want, const struct m_stop *heard)
 static uint32_t saver_of(const struct m_job *job)
 {
     uint32_t saver = job->workers;
-    if (!job->recovery || (job->ranks[0].done && !needs_another(job))) {
+    if (!job->recovery || (job->ranks[0].done && !m_needs_another(job))) {
         return 0;
     }
     for (uint32_t rank = job->workers; rank > 0; rank--) {
@@ -965,7 +944,7 @@ static void begin_anew(struct model *m, struct m_job *job)
 
 void m_lost_in_grace(struct model *m, struct m_job *job)
 {
-    job->lost_silent = true;
+    job->lost_silent = job->back_is_over = true;
     begin_anew(m, job);
 }
 
@@ -986,13 +965,15 @@ static void stop_who_is_left(struct model *m, struct m_job *job)
 void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
 {
     m_formers_step_in(m, job);
-    if (is_any_missing(job)) {
+    job->awaits_back = m_awaits_back(m, job);
+    if (is_any_missing(job) || job->awaits_back) {
         return;
     }
     if (!job->stop_told) {
         begin_anew(m, job);
     }
     const uint32_t saver = saver_of(job);
+    job->stood_in = job->stood_in || saver != 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct m_rank *r = &job->ranks[rank];
         const struct m_node *node = m_node_find(m, r->node);
@@ -1025,10 +1006,12 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
 {
     const uint32_t saver = late_saver_of(job);
     const bool is_at_it = job->late_asked && saver == job->late_saver;
-    if (saver == job->workers || (is_at_it && (job->stop_told || is_any_missing(job)))) {
+    if (saver == job->workers || m_awaits_back(m, job) ||
+        (is_at_it && (job->stop_told || is_any_missing(job)))) {
         return;
     }
     const struct m_node *node = m_node_find(m, job->ranks[saver].node);
+    job->stood_in = job->stood_in || saver != 0;
     job->late_asked = job->ranks[saver].saving = true;
     job->late_saver = saver;
     begin_grace(m, job);
@@ -1200,7 +1183,7 @@ static const char *overdue(const struct model *m, const struct m_job *job)
         return NULL; /* whoever has to hear of it does */
     }
     if (!job->round_due && count_done(job) == job->workers && !has_late_saver(job) &&
-        !awaits_back(m, job, true)) {
+        !m_awaits_back(m, job)) {
         return "all ranks are done and it goes on";
     }
     if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until && !m_stops_at_step(job)) {
@@ -1217,7 +1200,7 @@ static const char *overdue(const struct model *m, const struct m_job *job)
         return "nodes that do not come back are waited for";
     }
     if (m->event->kind == SCHED_EV_TIME && m_stops_at_step(job) &&
-        grace_is_over(m, job, SLACK_MS + job->cancel_late_ms) && !awaits_back(m, job, true)) {
+        grace_is_over(m, job, SLACK_MS + job->cancel_late_ms) && !m_awaits_back(m, job)) {
         return "its cancel is never carried out";
     }
     return NULL;
@@ -1238,10 +1221,11 @@ static void judge_end_is_told(struct model *m)
 void m_judge_ranks_after(struct model *m)
 {
     for (size_t i = 0; i < m->jobs.n; i++) {
+        m_back_time(m, &m->jobs.at[i]);
+        m_back_look(m, &m->jobs.at[i]);
         stop_who_is_left(m, &m->jobs.at[i]);
         give_up_saver(m, &m->jobs.at[i]);
         m_ask_late_saver(m, &m->jobs.at[i]);
-        await_back(m, &m->jobs.at[i]);
         m_tardy_time(m, &m->jobs.at[i]);
         m_save_time(m, &m->jobs.at[i]);
         m_look_for_tardy(m, &m->jobs.at[i]);

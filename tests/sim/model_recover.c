@@ -339,7 +339,10 @@ static int fault_of(const struct model *m, const struct m_job *job, uint32_t ran
 static void note_holder(const struct model *m, struct m_rank *r, bool away)
 {
     if (r->has_state || r->has_plan) {
+        const bool is_claim =
+            m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_REGISTER;
         snprintf(r->holder, sizeof(r->holder), "%s", away ? r->node : "");
+        r->is_cut = m->event->kind != SCHED_EV_TIME && !is_claim;
         r->holder_lost = m->mono;
         r->holder_stretch = m->stretch;
     }
@@ -351,7 +354,7 @@ static void lost_while_stopping(struct model *m, struct m_job *job, struct m_ran
 {
     r->is_final = fault == M_UNREADY;
     note_holder(m, r, fault == M_LOST);
-    (void)m_former_forget(job, r->incarnation);       /* from before it had the rank again */
+    (void)m_former_forget(job, r->incarnation); /* from before it had the rank again */
     m_vacate(m, job, r, is_silent, MS_E_ABORTED);
     m_complaints_forget(job);
     if (job->state == JOB_RUNNING) {
@@ -665,15 +668,6 @@ struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn)
 }
 
 /* Another one saves in the place of rank 0. */
-static bool is_stood_in_for(const struct m_job *job, uint32_t rank)
-{
-    bool is = false;
-    for (uint32_t other = 1; rank == 0 && other < job->workers; other++) {
-        is = is || !job->ranks[other].vacant;
-    }
-    return is;
-}
-
 /* It was given up, and nobody has taken the rank since. */
 struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
 {
@@ -686,7 +680,7 @@ struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
     const bool is_his = strcmp(r->owner, conn->asked.owner) == 0;
     const bool is_old = m_is_at_end(job) && conn->claim.generation != job->generation;
     const bool is_of_use = !m_stops_at_step(job) || ((conn->claim_runs || conn->claim_step > 0) &&
-                                                     !is_stood_in_for(job, conn->claim.rank));
+                                                     !m_is_stood_in_for(m, job, conn->claim.rank));
     return r->vacant && !r->is_final && is_process(r, conn) && is_his && is_of_use && !is_old
                ? r
                : NULL;

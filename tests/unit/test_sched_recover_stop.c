@@ -67,6 +67,21 @@ static void running(void)
     running_with(FIX_LEASE_MS);
 }
 
+/* Another process is in the place of that of the rank, which is dead then. */
+static void is_replaced(uint32_t rank)
+{
+    static uint64_t n;
+    char id[8];
+    snprintf(id, sizeof(id), "w%u", rank);
+    conns[rank] = fix_register(id, 900 + ++n);
+}
+
+static void dies(uint32_t rank)
+{
+    fix_close(conns[rank]);
+    is_replaced(rank);
+}
+
 /* It recovers, for that rank is lost, and alice asks for its end. */
 static void cancelled_without(uint32_t lost)
 {
@@ -74,6 +89,7 @@ static void cancelled_without(uint32_t lost)
     fix_close(conns[lost]);
     fix_job_is(1, "RECOVERING", "waits for a node");
     fix_cancel(alice, 1, 1);
+    is_replaced(lost);
 }
 
 static void stopped_at(uint64_t generation, uint32_t rank, uint64_t step, const char *kept)
@@ -124,7 +140,6 @@ START_TEST(the_ranks_that_are_left_stop_and_rank_0_saves)
     hears_stop(0, 1, false);
     hears_stop(2, 1, false);
     ck_assert_ptr_null(fix_heard(alice, MS_MSG_OK)); /* it waits */
-    ck_assert_str_eq(fix_stored(1)->cancel_text, "cancelled by alice");
     fix_job_is(1, "RECOVERING", "cancelled by alice; waits for 2 of 3 ranks to finish the step");
     stopped(1, 2, "");
     ck_assert_ptr_null(fix_stored(1));
@@ -146,7 +161,7 @@ START_TEST(the_lowest_that_is_left_saves_for_rank_0)
     hears_stop(1, 1, true);
     hears_stop(2, 1, false);
 
-    fix_close(conns[1]); /* ... and the next one for that */
+    dies(1); /* ... and the next one for that */
     hears_stop(2, 1, true);
     stopped(1, 2, "step 9 is saved: x-9.json");
     ended("rank 2 (node w2) says: step 9 is saved");
@@ -163,7 +178,7 @@ START_TEST(no_round_begins_any_more)
     fix_job_is(1, "RECOVERING", "cancelled by alice");
     stopped(1, 0, "");
     stopped(1, 2, "");
-    ended("nothing is saved");
+    ended("cancelled by alice");
 }
 END_TEST
 
@@ -289,6 +304,7 @@ START_TEST(who_was_done_while_the_others_stood_still_is_asked_again)
     fix_done(conns[2], 1, 1, 2, MS_OK, "");
     fix_job_is(1, "RECOVERING", "waits for a node");
     fix_cancel(alice, 1, 1);
+    is_replaced(1);
 
     hears_stop(0, 1, false);
     hears_stop(2, 1, false);
@@ -356,13 +372,37 @@ START_TEST(a_rank_that_is_lost_while_all_stop_is_over)
     fix_cancel(alice, 1, 1);
     stopped(1, 2, "");
 
-    fix_close(conns[0]);
+    dies(0);
     hears_stop(1, 1, true);
     stopped(1, 1, "step 5 is saved: x-5.json");
 
     ended("step 5 is saved");
 }
 END_TEST
+
+static bool is_ended(void)
+{
+    const struct sched_job_row *row = fix_stored(1);
+    return row != NULL && row->state == JOB_CANCELLED;
+}
+
+/* The time of all that are lost is over. */
+static void none_comes(void)
+{
+    for (int half = 0; half < 2; half++) {
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            fix_beat(conns[rank]);
+        }
+        fix_pass(MS_UNHEARD_MS / 2);
+    }
+}
+
+static void all_close(void)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        fix_close(conns[rank]);
+    }
+}
 
 /* With all that it held, as after a connection that was reset, or a lease that it slept through. */
 static void comes_back_with(uint32_t rank, uint64_t step)
@@ -389,7 +429,7 @@ START_TEST(who_comes_back_before_the_end_may_be_the_one_that_saves)
     stopped_at(1, 1, 5, "");
     stopped_at(1, 2, 4, "");
     ck_assert_ptr_null(fix_stored(1));
-    fix_close(conns[0]);
+    dies(0);
     hears_stop(1, 1, true);
     stopped_at(1, 1, 5, "step 5 is saved: x-5.json");
     ended("rank 1 (node w1) says: step 5 is saved");
@@ -408,6 +448,8 @@ START_TEST(who_comes_back_after_the_others_were_told_to_stand_is_not_waited_for)
     fix_cancel(alice, 1, 1);
     ck_assert(!stands(0));
     fix_close(conns[2]);
+    ck_assert_ptr_null(fix_heard(conns[0], MS_MSG_STOP)); /* it may be back at once */
+    none_comes();
     ck_assert(stands(0) && stands(1));
 
     conns[2] = comes_back_at(2, 2, 3, 110);
@@ -448,19 +490,6 @@ START_TEST(who_is_lost_again_and_again_gives_the_others_no_new_time)
 }
 END_TEST
 
-static bool is_ended(void)
-{
-    const struct sched_job_row *row = fix_stored(1);
-    return row != NULL && row->state == JOB_CANCELLED;
-}
-
-static void all_close(void)
-{
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        fix_close(conns[rank]);
-    }
-}
-
 /* One firewall that restarts. _i: before the cancel, after it, or while rank 0 saves. */
 START_TEST(where_all_connections_are_reset_who_comes_back_saves)
 {
@@ -478,14 +507,16 @@ START_TEST(where_all_connections_are_reset_who_comes_back_saves)
     }
     ck_assert(!is_ended());
     fix_job_is(1, "RECOVERING",
-               "cancelled by alice; all ranks are lost before anything was saved, and their "
-               "workers may live: waits 12 s for one to come back");
+               "cancelled by alice; waits up to 12 s for rank 0 (node w0 on host h), of which a "
+               "connection ended, to come back");
     fix_pass(MS_UNHEARD_MS - 1);
-
     comes_back_with(1, 5);
+    comes_back_with(2, 5);
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+
+    fix_pass(1);
 
     hears_stop(1, 1, true);
-    comes_back_with(2, 5);
     hears_stop(2, 1, false);
     stopped_at(1, 2, 5, "");
     fix_beat(conns[1]);
@@ -495,17 +526,21 @@ START_TEST(where_all_connections_are_reset_who_comes_back_saves)
 }
 END_TEST
 
-/* Nobody saves in its place. */
 START_TEST(where_all_connections_are_reset_rank_0_may_save)
 {
     running();
     fix_cancel(alice, 1, 1);
     all_close();
 
-    comes_back_with(0, 5);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        comes_back_with(rank, 5);
+    }
 
     hears_stop(0, 1, false);
+    hears_stop(1, 1, false);
     stopped_at(1, 0, 5, "step 5 is saved: x-5.json");
+    stopped_at(1, 1, 5, "");
+    stopped_at(1, 2, 5, "");
     ended("rank 0 (node w0) says: step 5 is saved");
 }
 END_TEST
@@ -575,6 +610,10 @@ START_TEST(who_comes_back_with_nothing_is_let_go)
     running();
     fix_cancel(alice, 1, 1);
     fix_close(conns[rank]);
+    if (_i == 1) {
+        none_comes();
+        hears_stop(1, 1, true);
+    }
 
     comes_back_with(rank, _i == 0 ? 0 : 5);
 
@@ -584,6 +623,10 @@ START_TEST(who_comes_back_with_nothing_is_let_go)
     ck_assert_int_eq(stop->at_step, 0);
     ck_assert_int_eq(stop->code, MS_E_CANCELLED);
     ck_assert_str_eq(stop->text, "cancelled by alice; its other ranks stop without this one");
+    if (_i == 0) { /* they waited for it */
+        hears_stop(0, 1, false);
+        hears_stop(2, 1, false);
+    }
 }
 END_TEST
 
@@ -594,7 +637,7 @@ static void all_stopped_but_rank_0(uint64_t step_1, uint64_t step_2)
     fix_cancel(alice, 1, 1);
     stopped_at(1, 1, step_1, "");
     stopped_at(1, 2, step_2, "");
-    fix_close(conns[0]);
+    dies(0);
 }
 
 START_TEST(where_rank_0_is_lost_after_all_have_stopped_one_is_asked_to_save)
@@ -626,6 +669,7 @@ START_TEST(weights_come_from_whoever_saved_them)
     ck_assert_ptr_nonnull(grant);
     ck_assert_uint_eq(grant->rank, 1);
 
+    fix_close(conns[0]);
     msg.what = MS_FETCH_METRICS; /* rank 0 wrote them */
     fix_say(alice, MS_MSG_FETCH, &msg.base);
     ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_ERROR));
@@ -639,7 +683,7 @@ START_TEST(who_is_asked_to_save_after_its_end_has_all_the_time)
     stopped_at(1, 1, 7, "");
     stopped_at(1, 2, 7, "");
     fix_pass(MS_CANCEL_GRACE_MS - 1);
-    fix_close(conns[0]);
+    dies(0);
     hears_stop(1, 1, true);
 
     beat(1, 2);
@@ -656,7 +700,7 @@ START_TEST(of_those_that_stopped_the_furthest_saves)
     hears_stop(2, 1, true);
     ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
 
-    fix_close(conns[2]); /* ... and the next one for that */
+    dies(2); /* ... and the next one for that */
     hears_stop(1, 1, true);
     stopped_at(1, 1, 5, "step 5 is saved: x-5.json");
     ended("step 5 is saved");
@@ -668,7 +712,7 @@ START_TEST(who_saved_an_older_step_than_another_holds_is_not_enough)
     running();
     fix_cancel(alice, 1, 1);
     stopped_at(1, 1, 6, "");
-    fix_close(conns[0]);
+    dies(0);
     hears_stop(2, 1, true);
     stopped_at(1, 2, 5, "step 5 is saved: x-5.json");
     hears_stop(1, 1, true);
@@ -718,6 +762,88 @@ START_TEST(where_rank_0_is_a_step_behind_another_one_saves)
     hears_stop(1, 1, true);
     stopped_at(1, 1, 11, "step 11 is saved: x-11.json");
     ended("rank 1 (node w1) says: step 11 is saved");
+}
+END_TEST
+
+/* _i: it comes back, or does not. */
+START_TEST(who_is_a_step_ahead_and_reset_as_it_saves_is_waited_for)
+{
+    cancelled_without(2);
+    stopped_at(1, 1, 11, "");
+    stopped_at(1, 0, 10, "step 10 is saved: x-10.json");
+    hears_stop(1, 1, true);
+
+    fix_close(conns[1]);
+    ck_assert(!is_ended());
+    fix_job_is(1, "RECOVERING", "waits up to 12 s for rank 1 (node w1 on host h), of which");
+    if (_i == 1) {
+        fix_beat(conns[0]);
+        fix_pass(MS_UNHEARD_MS / 2);
+        fix_beat(conns[0]);
+        fix_pass(MS_UNHEARD_MS / 2);
+        ended("rank 0 (node w0) says: step 10 is saved");
+        return;
+    }
+    comes_back_with(1, 11);
+
+    hears_stop(1, 1, false);
+    stopped_at(1, 1, 11, "");
+    hears_stop(1, 1, true);
+    stopped_at(1, 1, 11, "step 11 is saved: x-11.json");
+    ended("rank 1 (node w1) says: step 11 is saved");
+}
+END_TEST
+
+/* It came too late, another one saves in its place, and all are reset. */
+START_TEST(who_was_stood_in_for_has_no_rank_while_that_one_may_be_back)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    fix_close(conns[0]);
+    none_comes();
+    hears_stop(1, 1, true);
+    fix_close(conns[1]);
+    fix_close(conns[2]);
+
+    comes_back_with(0, 5);
+
+    ck_assert_int_eq(fix_logged("job.rank_back"), 0);
+    comes_back_with(2, 5);
+    comes_back_with(1, 5);
+    hears_stop(1, 1, true);
+    stopped_at(1, 2, 5, "");
+    stopped_at(1, 1, 5, "step 5 is saved: x-5.json");
+    ended("rank 1 (node w1) says: step 5 is saved");
+}
+END_TEST
+
+/* Rank 0 is lost, the disk of who saves for it hangs, and the third one is reset, and is again as
+ * their time ends. */
+START_TEST(where_a_disk_hangs_and_another_is_reset_twice_it_ends)
+{
+    enum { EACH_MS = 5000 };
+    int64_t ms = 0;
+    running_with(LONG_LEASE_MS);
+    fix_cancel(alice, 1, 1);
+    stopped_at(1, 1, 5, "");
+    stopped_at(1, 2, 5, "");
+    dies(0);
+    hears_stop(1, 1, true);
+    fix_close(conns[2]);
+    comes_back_with(2, 5);
+    stopped_at(1, 2, 5, "");
+    fix_beat(conns[1]);
+    fix_pass(MS_CANCEL_GRACE_MS - EACH_MS);
+    fix_beat(conns[1]);
+    fix_close(conns[2]);
+    fix_pass(EACH_MS);
+
+    comes_back_with(2, 5);
+    for (; !is_ended(); ms += EACH_MS) { /* and hangs at the same disk */
+        ck_assert_int_le(ms, 2 * MS_CANCEL_GRACE_MS);
+        beat(1, 2);
+        fix_pass(EACH_MS);
+    }
 }
 END_TEST
 
@@ -781,7 +907,7 @@ START_TEST(what_rank_0_saved_before_it_was_lost_is_not_saved_again)
     fix_cancel(alice, 1, 1);
     stopped_at(1, 0, 5, "step 5 is saved: x-5.json");
     stopped_at(1, 1, 5, "");
-    fix_close(conns[0]);
+    dies(0);
     stopped_at(1, 2, 5, "");
     ended("rank 0 (node w0) says: step 5 is saved");
 }
@@ -937,7 +1063,7 @@ START_TEST(who_is_asked_when_the_grace_is_nearly_over_has_all_the_time)
 {
     cancelled_in_a_long_lease(7);
     fix_pass(MS_CANCEL_GRACE_MS - 10);
-    fix_close(conns[0]);
+    dies(0);
     hears_stop(1, 1, true);
     beat(1, 2);
     fix_pass(MS_CANCEL_GRACE_MS - 1);
@@ -1161,7 +1287,7 @@ START_TEST(who_is_at_it_has_all_the_time_after_a_standstill)
     fix_done(conns[1], 1, 1, 1, MS_OK, "");
     fix_done(conns[2], 1, 1, 2, MS_OK, "");
     fix_cancel(alice, 1, 1);
-    fix_close(conns[0]);
+    dies(0);
     hears_stop(1, 1, true);
     sched_stood_still(fix.s, STILL);
     fix_pass(STILL + EARLIER);
@@ -1226,6 +1352,9 @@ int main(void)
     tcase_add_test(t, who_comes_anew_leaves_the_others_what_is_left_of_their_time);
     tcase_add_test(t, who_is_reset_again_and_again_is_not_waited_for_for_ever);
     tcase_add_test(t, where_rank_0_is_a_step_behind_another_one_saves);
+    tcase_add_loop_test(t, who_is_a_step_ahead_and_reset_as_it_saves_is_waited_for, 0, 2);
+    tcase_add_test(t, who_was_stood_in_for_has_no_rank_while_that_one_may_be_back);
+    tcase_add_test(t, where_a_disk_hangs_and_another_is_reset_twice_it_ends);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
     tcase_add_test(t, who_is_asked_to_save_after_its_end_is_asked_again_when_it_comes_back);
