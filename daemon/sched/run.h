@@ -163,7 +163,7 @@ struct run {
     struct timer back;          /* ... and lost ones may come back, which is waited for, */
     int64_t back_ms;            /* ... but not for those whose time was over then, ... */
     bool back_is_over;          /* ... or any more */
-    bool stood_in;              /* another one than rank 0 was asked to save */
+    uint32_t asked;             /* ... to save in the place of rank 0, the last one; 0: none was */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
     bool stop_is_out;           /* ... and was told: the grace runs */
     bool stands_for_good;       /* ... as some heard: no Start comes any more */

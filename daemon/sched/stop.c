@@ -41,6 +41,14 @@ static uint32_t n_settled(const struct run *run)
     return n;
 }
 
+/* It was asked to save, and may be about to: another one beside it might write into one folder. */
+static bool is_at_it(const struct run *run, uint32_t rank)
+{
+    const struct member *member = &run->members[rank];
+    return rank != 0 && member->hold != NULL && !member->passed_over &&
+           (!rank_is_over(member) || (run->late_asked && run->late_saver == rank));
+}
+
 /* Who saves. One that was to take the place of a lost rank may hold nothing yet, and without
  * recovery each may train for itself: the job's weights are rank 0's. */
 static uint32_t saver_of(const struct job *job)
@@ -49,6 +57,12 @@ static uint32_t saver_of(const struct job *job)
     const bool has_saved = rank_is_over(&job->run->members[0]) && !needs_another(job->run);
     if (!job->recovery || has_saved) {
         return 0;
+    }
+    if (job->run->kept[0] != '\0') { /* whoever gets further than that is asked when it is over */
+        return job->run->saver;
+    }
+    if (is_at_it(job->run, job->run->asked)) {
+        return job->run->asked;
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct member *member = &job->run->members[rank];
@@ -156,7 +170,7 @@ static void tell_all(struct sched *s, struct job *job, bool over_too)
         forget_passed_over(run);
     }
     const uint32_t saver = saver_of(job);
-    run->stood_in |= saver != 0;
+    run->asked = saver != 0 ? saver : run->asked;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && (over_too || !rank_is_over(member))) {
@@ -193,16 +207,16 @@ static uint32_t late_saver_of(const struct job *job)
 static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
 {
     struct run *run = job->run;
-    const bool is_at_it = run->late_asked && run->late_saver == rank;
+    const bool is_again = run->late_asked && run->late_saver == rank;
     const bool has_time = run->stop_is_out || run->n_in[RANK_MISSING] > 0;
-    if (!is_at_it || !has_time) { /* what is left of the others' may be nothing */
+    if (!is_again || !has_time) { /* what is left of the others' may be nothing */
         run->stop_is_out = true;
         arm_grace(s, run);
     }
-    if (!is_at_it) {
+    if (!is_again) {
         run->late_asked = run->members[rank].saving = true;
         run->late_saver = rank;
-        run->stood_in |= rank != 0;
+        run->asked = rank != 0 ? rank : run->asked;
         tell(s, job, run->members[rank].hold, true);
         watch_stir(s, job);
     }
@@ -295,7 +309,8 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
 {
     struct run *run = job->run;
     run->cancelling = true;
-    run->stop_is_out = run->late_asked = run->stood_in = run->back_is_over = false;
+    run->stop_is_out = run->late_asked = run->back_is_over = false;
+    run->asked = 0;
     run->back_ms = s->now.mono_ms;
     timer_stop(s, &run->save_again);
     save_offer(run); /* there may be room by now */

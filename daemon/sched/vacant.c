@@ -439,7 +439,7 @@ static int64_t cut_until_ms(const struct sched *s, const struct run *run, uint32
  * perhaps in the same folder, and the two would write over each other's weights. */
 static bool is_stood_in_for(const struct sched *s, const struct run *run, uint32_t rank)
 {
-    const bool may = run->cancelling && run->stood_in && rank == 0;
+    const bool may = run->cancelling && run->asked != 0 && rank == 0;
     bool is = false;
     for (uint32_t other = 1; may && !is && other < run->job->workers; other++) {
         is = run->members[other].hold != NULL ||

@@ -270,7 +270,7 @@ struct m_job {
     int64_t save_again_stretch;
     bool awaits_back, back_is_over;       /* lost ones may come back; or had all the time */
     int64_t back_at, back_stretch;        /* who was lost before then is not waited for */
-    bool stood_in;                        /* another one than rank 0 was asked to save */
+    uint32_t asked;                       /* to save in the place of rank 0; 0: nobody */
     bool lost_silent;                     /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */

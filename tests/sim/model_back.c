@@ -25,7 +25,7 @@ static int64_t past(const struct model *m, const struct m_job *job)
 bool m_is_stood_in_for(const struct model *m, const struct m_job *job, uint32_t rank)
 {
     bool is = false;
-    for (uint32_t other = 1; rank == 0 && job->stood_in && other < job->workers; other++) {
+    for (uint32_t other = 1; rank == 0 && job->asked != 0 && other < job->workers; other++) {
         is = is || !job->ranks[other].vacant ||
              (!job->back_is_over && cut_until(m, job, other) > past(m, job));
     }
@@ -55,7 +55,8 @@ void m_back_begins(const struct model *m, struct m_job *job)
 {
     job->back_at = m->mono;
     job->back_stretch = m->stretch;
-    job->back_is_over = job->stood_in = job->awaits_back = false;
+    job->back_is_over = job->awaits_back = false;
+    job->asked = 0;
 }
 
 void m_back_time(struct model *m, struct m_job *job)

@@ -888,6 +888,14 @@ static bool stop_fits(const struct m_stop *want, const struct m_stop *heard)
                             : strcmp(heard->text, want->text) == 0);
 }
 
+/* It may be about to, and two would write into one folder. */
+static bool is_at_it(const struct m_job *job, uint32_t rank)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    return rank != 0 && !r->vacant && !r->passed_over &&
+           (!m_is_over(r) || (job->late_asked && job->late_saver == rank));
+}
+
 /* Rank 0, if it is there or has, or each may train for itself; else the lowest that is left, and
  * holds something. */
 static uint32_t saver_of(const struct m_job *job)
@@ -895,6 +903,12 @@ static uint32_t saver_of(const struct m_job *job)
     uint32_t saver = job->workers;
     if (!job->recovery || (job->ranks[0].done && !m_needs_another(job))) {
         return 0;
+    }
+    if (job->kept[0] != '\0') {
+        return job->saver;
+    }
+    if (is_at_it(job, job->asked)) {
+        return job->asked;
     }
     for (uint32_t rank = job->workers; rank > 0; rank--) {
         const struct m_rank *r = &job->ranks[rank - 1];
@@ -973,7 +987,7 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
         begin_anew(m, job);
     }
     const uint32_t saver = saver_of(job);
-    job->stood_in = job->stood_in || saver != 0;
+    job->asked = saver != 0 ? saver : job->asked;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct m_rank *r = &job->ranks[rank];
         const struct m_node *node = m_node_find(m, r->node);
@@ -1011,7 +1025,7 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
         return;
     }
     const struct m_node *node = m_node_find(m, job->ranks[saver].node);
-    job->stood_in = job->stood_in || saver != 0;
+    job->asked = saver != 0 ? saver : job->asked;
     job->late_asked = job->ranks[saver].saving = true;
     job->late_saver = saver;
     begin_grace(m, job);

@@ -794,6 +794,46 @@ START_TEST(who_is_a_step_ahead_and_reset_as_it_saves_is_waited_for)
 }
 END_TEST
 
+/* _i: rank 2 is reset and back while rank 1 saves, or is asked to stop when that is done. */
+START_TEST(nobody_saves_beside_one_that_was_asked)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    stopped_at(1, 1, 6, "");
+    if (_i == 0) {
+        stopped_at(1, 2, 5, "");
+    }
+    dies(0);
+    hears_stop(_i == 0 ? 1 : 2, 1, true);
+    if (_i == 0) {
+        fix_close(conns[2]);
+        comes_back_with(2, 5);
+        hears_stop(2, 1, false);
+        stopped_at(1, 2, 5, "");
+        stopped_at(1, 1, 6, "step 6 is saved: x-6.json");
+        ended("rank 1 (node w1) says: step 6 is saved");
+        return;
+    }
+    stopped_at(1, 2, 6, "step 6 is saved: x-6.json");
+    ended("rank 2 (node w2) says: step 6 is saved");
+}
+END_TEST
+
+START_TEST(nobody_saves_beside_what_is_saved)
+{
+    running();
+    fix_cancel(alice, 1, 1);
+    dies(0);
+    hears_stop(1, 1, true);
+    stopped_at(1, 1, 6, "step 6 is saved: x-6.json");
+    fix_close(conns[2]);
+    comes_back_with(2, 5);
+    hears_stop(2, 1, false);
+    stopped_at(1, 2, 5, "");
+    ended("rank 1 (node w1) says: step 6 is saved");
+}
+END_TEST
+
 /* It came too late, another one saves in its place, and all are reset. */
 START_TEST(who_was_stood_in_for_has_no_rank_while_that_one_may_be_back)
 {
@@ -1353,6 +1393,8 @@ int main(void)
     tcase_add_test(t, who_is_reset_again_and_again_is_not_waited_for_for_ever);
     tcase_add_test(t, where_rank_0_is_a_step_behind_another_one_saves);
     tcase_add_loop_test(t, who_is_a_step_ahead_and_reset_as_it_saves_is_waited_for, 0, 2);
+    tcase_add_loop_test(t, nobody_saves_beside_one_that_was_asked, 0, 2);
+    tcase_add_test(t, nobody_saves_beside_what_is_saved);
     tcase_add_test(t, who_was_stood_in_for_has_no_rank_while_that_one_may_be_back);
     tcase_add_test(t, where_a_disk_hangs_and_another_is_reset_twice_it_ends);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
