@@ -69,7 +69,7 @@ static uint32_t saver_of(const struct job *job)
         if (member->hold == NULL || rank_is_over(member)) {
             continue;
         }
-        if (member->has_plan) {
+        if (member->has_plan || member->has_state) { /* who was taken back says nothing of a plan */
             return rank;
         }
         lowest = lowest < job->workers ? lowest : rank;
@@ -161,7 +161,7 @@ void stop_note_arrival(struct sched *s, const struct node *node)
 static void tell_all(struct sched *s, struct job *job, bool over_too)
 {
     struct run *run = job->run;
-    if (run->n_in[RANK_MISSING] > 0 || may_come_back(s, job)) {
+    if (may_come_back(s, job) || run->n_in[RANK_MISSING] > 0) {
         return;
     }
     if (!run->stop_is_out) {

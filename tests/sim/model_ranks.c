@@ -896,6 +896,11 @@ static bool is_at_it(const struct m_job *job, uint32_t rank)
            (!m_is_over(r) || (job->late_asked && job->late_saver == rank));
 }
 
+static bool has_any(const struct m_rank *r)
+{
+    return r->has_plan || r->has_state;
+}
+
 /* Rank 0, if it is there or has, or each may train for itself; else the lowest that is left, and
  * holds something. */
 static uint32_t saver_of(const struct m_job *job)
@@ -913,7 +918,7 @@ static uint32_t saver_of(const struct m_job *job)
     for (uint32_t rank = job->workers; rank > 0; rank--) {
         const struct m_rank *r = &job->ranks[rank - 1];
         if (!m_is_over(r) &&
-            (r->has_plan || saver == job->workers || !job->ranks[saver].has_plan)) {
+            (has_any(r) || saver == job->workers || !has_any(&job->ranks[saver]))) {
             saver = rank - 1;
         }
     }

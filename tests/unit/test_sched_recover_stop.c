@@ -1230,6 +1230,17 @@ START_TEST(after_a_restart_who_does_not_come_back_is_over)
 }
 END_TEST
 
+START_TEST(who_is_replaced_while_others_are_missing_is_not_waited_for)
+{
+    restarted();
+    comes_back(0, 11);
+    dies(0);
+    fix_close(conns[0]); /* nor is the other process of its node there any more */
+    fix_pass(MS_UNHEARD_MS - 1);
+    ended("nothing is saved");
+}
+END_TEST
+
 /* Its ranks trained when the scheduler died, and rank 0 with it. */
 START_TEST(after_a_restart_the_lowest_that_is_left_of_a_running_job_saves)
 {
@@ -1417,6 +1428,7 @@ int main(void)
     tcase_add_test(t, a_restart_keeps_it);
     tcase_add_test(t, after_a_restart_who_had_stopped_before_the_last_round_is_asked_again);
     tcase_add_test(t, after_a_restart_who_does_not_come_back_is_over);
+    tcase_add_test(t, who_is_replaced_while_others_are_missing_is_not_waited_for);
     tcase_add_test(t, after_a_restart_the_lowest_that_is_left_of_a_running_job_saves);
     tcase_add_test(t, after_a_restart_nobody_is_started_beside_a_rank_that_is_lost);
     tcase_add_test(t, who_is_waited_for_after_a_restart_costs_the_others_no_grace);
