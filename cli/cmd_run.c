@@ -155,12 +155,13 @@ static int find_resume(struct run *run, const struct cli_args *args, struct ms_e
                        "--resume: no place is named: give it a run directory, a folder of "
                        "checkpoints or one of them");
     }
-    if (run->plan != NULL || run->job.resume[0] != '\0') {
-        return ms_fail(err, MS_E_INVALID, "--resume: %s; leave one of them out",
-                       run->plan != NULL ? "a checkpoint brings its plan, and there is a --plan"
-                                         : "the job has the key resume, too");
+    if (run->plan != NULL) {
+        return ms_fail(err, MS_E_INVALID,
+                       "--resume: a checkpoint brings its plan, and there is a --plan; leave one "
+                       "of them out");
     }
-    int rc = resume_find(run->cli, place, &run->job, &point, err);
+    int rc = resume_takes_place(run->cli, args, &run->job, err);
+    rc = rc < 0 ? rc : resume_find(run->cli, place, &run->job, &point, err);
     if (rc == MS_OK) {
         take_plan(run, point.plan);
         run->resumed_step = point.step;
@@ -177,7 +178,6 @@ static int find_resume(struct run *run, const struct cli_args *args, struct ms_e
 /* A plan it needs not: the checkpoint brings it. The key resume is said with its new place. */
 static void put_options(FILE *out, const struct cli_args *args)
 {
-    static const char key[] = "resume=";
     const char *values[CLI_GIVEN_MAX];
     const size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
     if (cli_has(args, "workers")) {
@@ -186,7 +186,7 @@ static void put_options(FILE *out, const struct cli_args *args)
         fputc(' ', out);
     }
     for (size_t i = 0; i < n; i++) {
-        if (strncmp(values[i], key, sizeof(key) - 1) != 0) {
+        if (!resume_is_key(values[i])) {
             fputs("--set ", out);
             cli_shell_word(out, values[i]);
             fputc(' ', out);
@@ -203,7 +203,7 @@ static int note_again(struct run *run, const struct cli_args *args, struct ms_er
         put_options(out, args);
         cli_shell_word(out, args->words[0]);
     }
-    run->again_by_key = run->job.resume[0] != '\0';
+    run->again_by_key = run->job.resume[0] != '\0' && !cli_has(args, "resume");
     return out != NULL && fclose(out) == 0
                ? MS_OK
                : ms_fail(err, MS_E_NOMEM, "no memory for the words of this run");

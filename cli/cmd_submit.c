@@ -4,6 +4,7 @@
 #include "cli/paths.h"
 #include "cli/plan_file.h"
 #include "cli/progress.h"
+#include "cli/resume.h"
 #include "cli/submit.h"
 #include "cli/submit_resume.h"
 #include "proto/clock.h"
@@ -238,9 +239,8 @@ static int find_resume(struct cli *cli, const struct cli_args *args, struct subm
     if (rc == MS_OK && args->n_words == 0) {
         rc = submit_resume_load(&s->resume, args, &s->job, err);
     }
-    if (rc == MS_OK && s->job.resume[0] != '\0') {
-        rc = ms_fail(err, MS_E_INVALID,
-                     "--resume: the job has the key resume, too; leave one of them out");
+    if (rc == MS_OK) {
+        rc = resume_takes_place(cli, args, &s->job, err);
     }
     return rc == MS_OK ? submit_resume_set(&s->resume, &s->job, &s->plan, err) : rc;
 }

@@ -324,6 +324,38 @@ int resume_find(const struct cli *cli, const char *place, const struct job *job,
     return rc < 0 ? rc : MS_OK;
 }
 
+int resume_is_key(const char *key_value)
+{
+    static const char key[] = "resume=";
+    return strncmp(key_value, key, sizeof(key) - 1) == 0;
+}
+
+int resume_takes_place(const struct cli *cli, const struct cli_args *args, struct job *job,
+                       struct ms_err *err)
+{
+    enum { BOTH_MAX = 120 }; /* of each place where there are two */
+    char given[BOTH_MAX];
+    char shown[PLACE_MAX];
+    const char *values[CLI_GIVEN_MAX];
+    const size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
+    if (job->resume[0] == '\0') {
+        return MS_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (resume_is_key(values[i])) {
+            return ms_fail(err, MS_E_INVALID,
+                           "--resume %s: the job has the key resume, too, by --set resume=%s; "
+                           "leave one of them out",
+                           ms_text_end(given, sizeof(given), cli_value(args, "resume")),
+                           ms_text_end(shown, BOTH_MAX, job->resume));
+        }
+    }
+    cli_say(cli, "--resume takes the place of the key resume in the job's file, which is %s",
+            ms_text_end(shown, sizeof(shown), job->resume));
+    job->resume[0] = '\0';
+    return MS_OK;
+}
+
 const char *resume_of(char *dst, size_t size, const Ms__JobInfo *job)
 {
     json_t *spec = json_loadb((const char *)job->job_json.data, job->job_json.len, 0, NULL);

@@ -25,6 +25,14 @@ struct checkpoint_manifest;
 int resume_check(const struct job *job, const struct checkpoint_manifest *manifest,
                  const char *path, struct ms_err *err);
 
+/* Does KEY=VALUE of --set set the key `resume`? */
+int resume_is_key(const char *key_value);
+
+/* For a job that --resume is given for: its key `resume` is emptied, which is said, for msctl wrote
+ * that itself into the job.json of a run that was resumed. MS_E_INVALID: --set has the key. */
+int resume_takes_place(const struct cli *cli, const struct cli_args *args, struct job *job,
+                       struct ms_err *err);
+
 /* The key `resume` of a job that was sent, as a line of text: the place of a checkpoint on its
  * nodes. Cut where it does not fit. NULL: the job begins anew. */
 const char *resume_of(char *dst, size_t size, const Ms__JobInfo *job);

@@ -202,6 +202,22 @@ ok "it goes on by the key" go_on by-key
 ok "to the end" [ "$(steps_of by-key-on | awk '{ print $1, $NF }')" = "$(($(newest by-key) + 1)) $END" ]
 unset END
 
+# ---- of a run that was resumed itself, by what lies in its folder
+own() { # STEP NAME option...: the job.json of by-key, one step further than STEP
+    local name=$2 steps=$(($1 + 1))
+    shift 2
+    "$MSCTL" run --run-dir "$T/$name" --set steps="$steps" "$@" "$T/by-key/job.json" >"$T/$name.out" 2>&1
+}
+last=$(newest by-key)
+ok "its job.json names what it began with" grep -qF "\"resume\":\"$T/stopped" "$T/by-key/job.json"
+ok "with its folder it goes on from its own last step" own "$last" by-folder --resume "$T/by-key"
+ok "which it does" same "$(steps_of by-folder)" "$((last + 1))"
+ok "and says that --resume takes that key's place" grep -qF "takes the place of the key resume in the job's file, which is $T/stopped" "$T/by-folder.out"
+ok "without the key, too" own "$last" by-null --resume "$T/by-key" --set resume=null
+ok "of which nothing is said" bash -c '! grep "takes the place" "$1"' - "$T/by-null.out"
+ok "two places of the command line are refused" status 2 own "$last" by-two --resume "$T/by-key" --set "resume=$T/stopped"
+ok "with both" grep -qF -- "--resume $T/by-key: the job has the key resume, too, by --set resume=$T/stopped; leave one of them out" "$T/by-two.out"
+
 # ---- further below than a search looks
 ok "a job may have its folder two levels down" run deep --set steps=14 --set checkpoint.directory=a/b "$T/job.yaml"
 ok "its run directory is enough to go on from there" resume deeper "$T/deep" --set checkpoint.directory=a/b

@@ -239,6 +239,63 @@ START_TEST(what_a_job_goes_on_from_is_a_line_of_text)
 }
 END_TEST
 
+/* What is said on the way goes into *ret_said, to be freed. */
+static int take_place(const char *set, struct job *job, char **ret_said, struct ms_err *err)
+{
+    static const struct cli_option options[] = {{"resume", 0, "DIR", "", NULL},
+                                                {"set", 0, "KEY=VALUE", "", NULL},
+                                                {NULL, 0, NULL, NULL, NULL}};
+    const struct cli_option *const tables[] = {options};
+    static struct cli_args args;
+    char resume[] = "--resume=b";
+    char key[64];
+    char *argv[] = {resume, key};
+    size_t size = 0;
+    FILE *said = open_memstream(ret_said, &size);
+    const struct cli cli = {.err = said};
+    ck_assert_ptr_nonnull(said);
+    snprintf(key, sizeof(key), "--set=%s", set);
+    memset(&args, 0, sizeof(args));
+    ck_assert_int_eq(
+        cli_options_parse(tables, 1, set[0] != '\0' ? 2 : 1, argv, 0, NULL, &args, NULL), MS_OK);
+    int rc = resume_takes_place(&cli, &args, job, err);
+    fclose(said);
+    return rc;
+}
+
+/* As in the job.json of a run that was resumed. */
+START_TEST(key_of_the_file_gives_way_and_is_said)
+{
+    static const char *const sets[] = {"", "epochs=4"};
+    static struct job job;
+    char *said = NULL;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(sets); i++) {
+        snprintf(job.resume, sizeof(job.resume), "/runs/a/checkpoints/linear-120.json");
+        ck_ms_ok(take_place(sets[i], &job, &said, err));
+        ck_assert_str_eq(job.resume, "");
+        ck_assert_str_eq(said, "msctl: --resume takes the place of the key resume in the job's "
+                               "file, which is /runs/a/checkpoints/linear-120.json\n");
+        free(said);
+    }
+    ck_ms_ok(take_place("resume=null", &job, &said, err));
+    ck_assert_str_eq(said, "");
+    free(said);
+}
+END_TEST
+
+START_TEST(key_of_the_command_line_is_refused_with_both_places)
+{
+    static struct job job;
+    char *said = NULL;
+    snprintf(job.resume, sizeof(job.resume), "/runs/a");
+    ck_ms_fails(take_place("resume=/runs/a", &job, &said, err), MS_E_INVALID,
+                "--resume b: the job has the key resume, too, by --set resume=/runs/a; leave one "
+                "of them out");
+    ck_assert_str_eq(said, "");
+    free(said);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("submit_resume");
@@ -248,6 +305,8 @@ int main(void)
     tcase_add_test(tc, nodes_that_are_not_there_do_not_count);
     tcase_add_test(tc, colon_with_nothing_behind_it_is_no_wish_for_the_newest);
     tcase_add_test(tc, checkpoint_of_a_run_is_found_by_its_name_in_the_run_directory);
+    tcase_add_test(tc, key_of_the_file_gives_way_and_is_said);
+    tcase_add_test(tc, key_of_the_command_line_is_refused_with_both_places);
     tcase_add_test(tc, what_a_job_goes_on_from_is_a_line_of_text);
     tcase_add_loop_test(tc, manifest_that_is_a_link_keeps_its_own_name_and_place, 0, 2);
     tcase_add_test(tc, name_that_is_not_there_is_answered_with_those_that_are);
