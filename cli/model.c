@@ -2,7 +2,9 @@
 #include "cli/model.h"
 
 #include "cli/submit.h"
+#include "libworker/train/checkpoint_folder.h"
 #include "proto/file_write.h"
+#include "proto/folder.h"
 #include "proto/macros.h"
 #include "proto/text.h"
 
@@ -20,17 +22,44 @@ static int ends_in(const char *path, const char *ending)
     return n > m && strcmp(path + n - m, ending) == 0;
 }
 
+/* As run --resume reads it, and in its words: numbers of damaged bytes would be wrong ones. */
+static int check_checkpoint(const char *manifest, struct ms_err *err)
+{
+    struct checkpoint_manifest m;
+    struct ms_err why = {0, ""};
+    int rc = checkpoint_read(manifest, CHECKPOINT_NAMED, &m, &why);
+    if (rc == MS_OK) {
+        rc = checkpoint_verify(manifest, CHECKPOINT_NAMED, &m, &why);
+        checkpoint_manifest_fini(&m);
+    }
+    return rc == MS_OK        ? MS_OK
+           : rc == MS_E_NOMEM ? ms_fail(err, rc, "%s", why.text)
+                              : ms_fail(err, MS_E_REFUSED, "%.338s; name another one", why.text);
+}
+
+/* Of data that are called as a checkpoint's: the manifest beside them, if there is one. */
+static int find_manifest(const char *weights, char *ret, size_t size)
+{
+    const int stem = (int)strlen(weights) - (int)strlen(".safetensors");
+    return ends_in(weights, ".safetensors") && checkpoint_names(ms_name_of(weights)) &&
+           (size_t)snprintf(ret, size, "%.*s.json", stem, weights) < size && access(ret, F_OK) == 0;
+}
+
 int cli_model_weights(const char *word, const char *verb, char ret[MS_PATH_MAX + 1],
                       struct ms_err *err)
 {
+    char manifest[MS_PATH_MAX + 1];
     struct stat st;
     const int is_folder = stat(word, &st) == 0 && S_ISDIR(st.st_mode);
     const int is_manifest = !is_folder && ends_in(word, ".json");
     const size_t n = strlen(word) - (is_manifest ? strlen(".json") : 0);
     const char *more = is_folder ? "/weights.safetensors" : is_manifest ? ".safetensors" : "";
-    return snprintf(ret, MS_PATH_MAX + 1, "%.*s%s", (int)n, word, more) <= MS_PATH_MAX
-               ? MS_OK
-               : ms_fail(err, MS_E_INVALID, "msctl %s: '%.80s...' is too long a path", verb, word);
+    if (snprintf(ret, MS_PATH_MAX + 1, "%.*s%s", (int)n, word, more) > MS_PATH_MAX) {
+        return ms_fail(err, MS_E_INVALID, "msctl %s: '%.80s...' is too long a path", verb, word);
+    }
+    return is_manifest                                      ? check_checkpoint(word, err)
+           : find_manifest(ret, manifest, sizeof(manifest)) ? check_checkpoint(manifest, err)
+                                                            : MS_OK;
 }
 
 /* Beside the weights of a run; above the folder of its checkpoints. */

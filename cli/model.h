@@ -8,7 +8,8 @@
 #define CLI_JOB_FILE "job.json" /* in the folder of a run: the job with all defaults */
 
 /* The file of weights that a word means, into ret: of a folder its weights.safetensors, of a
- * checkpoint (.json) the file beside it, else the word. verb: who asks, for errors. */
+ * checkpoint (.json) the file beside it, else the word. verb: who asks, for errors. MS_E_REFUSED:
+ * it is a checkpoint's, and not what its manifest says; all of it was read for that. */
 int cli_model_weights(const char *word, const char *verb, char ret[MS_PATH_MAX + 1],
                       struct ms_err *err);
 

@@ -40,6 +40,15 @@ ok "as torch.nn has them" same "$(names "$T/torch.safetensors")" \
     "bn1.bias bn1.running_mean bn1.running_var bn1.weight conv1.weight fc.bias fc.weight"
 ok "a checkpoint, by its manifest, is exported" export_to "$T/good/checkpoints/net-10.json" point.ckpt
 ok "without its optimizer" [ "$(size point.ckpt)" -eq "$(size out.ckpt)" ]
+mkdir "$T/damaged"
+cp "$T/good/checkpoints"/net-10.* "$T/good/job.json" "$T/damaged"
+break_data "$T/damaged/net-10.safetensors"
+for name in net-10.json net-10.safetensors; do
+    ok "one that is damaged is not, by $name" status 4 export_to "$T/damaged/$name" damaged.onnx
+    ok "which is said" says "net-10.safetensors is damaged: its bytes are not those that its manifest has the digest of; name another one" \
+        export_to "$T/damaged/$name" damaged.onnx
+done
+ok "and nothing is written" [ ! -e "$T/damaged.onnx" ]
 ok "what is there is not overwritten" status 4 export_to "$T/good" out.ckpt
 ok "and that is said" says "is there already: name another file, or replace it with --force" export_to "$T/good" out.ckpt
 ok "but with --force" export_to "$T/good/checkpoints/net-5.json" out.ckpt --force

@@ -38,6 +38,13 @@ ok "an evaluation of what they left is, to the last digit, the last one of the t
 ok "it went by their plan" bash -c '"$1" --json eval "$2" | jq -es ".[0].as_planned and .[0].rows == 90" >/dev/null' - "$MSCTL" "$T/good"
 ok "that of a checkpoint, where its average counts, is that of its epoch" begins "$(evaluate "$T/good" -w net-2.json)" "$(counted good 1)"
 ok "also by its own name" begins "$(evaluate "$T/good/checkpoints/net-2.json")" "$(counted good 1)"
+cp -r "$T/good" "$T/damaged"
+break_data "$T/damaged/checkpoints/net-2.safetensors"
+for command in eval predict; do
+    ok "$command of one that is damaged is refused" status 4 "$MSCTL" $command "$T/damaged" -w net-2
+    ok "which is said" says "net-2.safetensors is damaged: its bytes are not those that its manifest has the digest of; name another one" \
+        "$MSCTL" $command "$T/damaged" -w net-2
+done
 step=$(python3 -c 'import json, sys
 rows = [r for r in map(json.loads, open(sys.argv[1])) if "eval_loss" in r]
 print(max(rows, key=lambda r: (r["accuracy"], -r["epoch"]))["epoch"])' "$T/good/metrics.jsonl")

@@ -117,13 +117,6 @@ ok "the ranks took them from a checkpoint" grep -q "checkpoint" "$T"/bereft/work
 
 # ---- its own checkpoint of the step at which it was resumed is damaged, and what it was resumed from is whole
 HALF=154
-break_data() { # FILE: a bit of it is another one
-    python3 - "$1" <<'PY'
-import sys
-with open(sys.argv[1], "r+b") as f:
-    f.seek(-9, 2); byte = f.read(1); f.seek(-9, 2); f.write(bytes([byte[0] ^ 1]))
-PY
-}
 ok "half a training" run half --set steps=$HALF --set checkpoint.every_steps=$HALF "$T/job.yaml"
 break_and_kill() {
     break_data "$T/$1/ckpt/small-$HALF.safetensors"

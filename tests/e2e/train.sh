@@ -71,6 +71,14 @@ print(f"worst difference {worst:.2e}")
 PY
 }
 
+break_data() { # FILE: a bit of it is another one
+    python3 - "$1" <<'PY'
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(-9, 2); byte = f.read(1); f.seek(-9, 2); f.write(bytes([byte[0] ^ 1]))
+PY
+}
+
 # the last step of a run that its metrics have, 0: none
 last_step() { # without a program that takes longer to begin than a short run does to end
     local step

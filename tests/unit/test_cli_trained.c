@@ -40,6 +40,31 @@ static void put_job(const char *name, const char *text)
     free(canonical);
 }
 
+/* Of the golden checkpoint; the bit of its byte at damage, where that is not negative, is another
+ * one, and what is behind size is gone. */
+static void put_golden(const char *end, long damage, size_t size)
+{
+    static char bytes[1 << 16];
+    char path[1100];
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    snprintf(path, sizeof(path), "%s/tests/golden/checkpoint/linear-13%s",
+             root != NULL ? root : ".", end);
+    FILE *from = fopen(path, "rb");
+    snprintf(path, sizeof(path), "%s/run/checkpoints/linear-13%s", dir, end);
+    FILE *to = fopen(path, "wb");
+    ck_assert(from != NULL && to != NULL);
+    size_t n = fread(bytes, 1, sizeof(bytes), from);
+    ck_assert(n < sizeof(bytes));
+    n = n < size ? n : size;
+    if (damage >= 0) {
+        ck_assert_uint_lt((size_t)damage, n);
+        bytes[damage] ^= 1;
+    }
+    ck_assert_uint_eq(fwrite(bytes, 1, n, to), n);
+    fclose(from);
+    fclose(to);
+}
+
 /* The folder of a run, with a checkpoint; a job; weights that lie alone. */
 static void setup(void)
 {
@@ -51,8 +76,8 @@ static void setup(void)
     put("run/weights.safetensors", "");
     put("run/best.safetensors", "");
     put("run/plan.txt", "");
-    put("run/checkpoints/net-5.json", "{}");
-    put("run/checkpoints/net-5.safetensors", "");
+    put_golden(".json", -1, SIZE_MAX);
+    put_golden(".safetensors", -1, SIZE_MAX);
     put("job.yaml", JOB EVALUATE);
     put("no-data.yaml", JOB);
     put("bare/deep/w.safetensors", "");
@@ -86,9 +111,9 @@ static const struct {
 } good[] = {
     {"run", "", "", "run/weights.safetensors", "run/plan.txt"},
     {"run", "--weights", "best.safetensors", "run/best.safetensors", "run/plan.txt"},
-    {"run", "--weights", "net-5.json", "run/checkpoints/net-5.safetensors", "run/plan.txt"},
+    {"run", "--weights", "linear-13.json", "run/checkpoints/linear-13.safetensors", "run/plan.txt"},
     {"run/best.safetensors", "", "", "run/best.safetensors", "run/plan.txt"},
-    {"run/checkpoints/net-5.json", "", "", "run/checkpoints/net-5.safetensors",
+    {"run/checkpoints/linear-13.json", "", "", "run/checkpoints/linear-13.safetensors",
      "run/checkpoints/../plan.txt"},
     {"job.yaml", "--weights", "/run", "run/weights.safetensors", "run/plan.txt"},
     {"job.yaml", "--weights", "/bare/deep/w.safetensors", "bare/deep/w.safetensors", ""},
@@ -134,6 +159,48 @@ START_TEST(what_is_missing_is_named)
     ck_ms_fails(find(in_dir(bad[_i].word), bad[_i].option,
                      value[0] == '/' ? in_dir(value + 1) : value, err),
                 bad[_i].code, bad[_i].want);
+}
+END_TEST
+
+/* However it is named. */
+static const struct {
+    const char *word, *option, *value;
+} checkpoints[] = {
+    {"run", "--weights", "linear-13"},
+    {"run", "--weights", "linear-13.json"},
+    {"run", "--weights", "linear-13.safetensors"},
+    {"run", "--weights", "checkpoints/linear-13.safetensors"},
+    {"run/checkpoints/linear-13.json", "", ""},
+    {"run/checkpoints/linear-13.safetensors", "", ""},
+};
+
+static int find_checkpoint(int i, struct ms_err *err)
+{
+    return find(in_dir(checkpoints[i].word), checkpoints[i].option, checkpoints[i].value, err);
+}
+
+START_TEST(a_checkpoint_is_what_its_manifest_says_or_refused)
+{
+    ck_ms_ok(find_checkpoint(_i, err));
+    put_golden(".safetensors", 420, SIZE_MAX);
+    ck_ms_fails(find_checkpoint(_i, err), MS_E_REFUSED,
+                "run/checkpoints/linear-13.safetensors is damaged: its bytes are not those that "
+                "its manifest has the digest of; name another one");
+    put_golden(".safetensors", -1, 400);
+    ck_ms_fails(find_checkpoint(_i, err), MS_E_REFUSED,
+                "linear-13.safetensors is damaged: 400 bytes, and its manifest says 424; name "
+                "another one");
+    put_golden(".safetensors", -1, SIZE_MAX);
+    put_golden(".json", -1, 300);
+    ck_ms_fails(find_checkpoint(_i, err), MS_E_REFUSED, "linear-13.json");
+}
+END_TEST
+
+START_TEST(data_without_a_manifest_are_a_file_of_weights)
+{
+    ck_assert_int_eq(unlink(in_dir("run/checkpoints/linear-13.json")), 0);
+    put_golden(".safetensors", 420, SIZE_MAX);
+    ck_ms_ok(find(in_dir("run"), "--weights", "linear-13.safetensors", err));
 }
 END_TEST
 
@@ -184,6 +251,9 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_word_has_weights_a_job_and_a_plan, 0, MS_ARRAY_SIZE(good));
     tcase_add_loop_test(tc, what_is_missing_is_named, 0, MS_ARRAY_SIZE(bad));
+    tcase_add_loop_test(tc, a_checkpoint_is_what_its_manifest_says_or_refused, 0,
+                        MS_ARRAY_SIZE(checkpoints));
+    tcase_add_test(tc, data_without_a_manifest_are_a_file_of_weights);
     tcase_add_test(tc, a_job_that_no_run_left_is_not_settled);
     tcase_add_test(tc, keys_of_the_job_may_be_set);
     tcase_add_test(tc, a_program_is_started_for_a_job_that_is_named_alone);
