@@ -14,6 +14,7 @@
 #include "cli/weights.h"
 #include "proto/state_words.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -369,13 +370,26 @@ static int is_lost(const Ms__JobInfo *job, uint32_t rank)
     return 0;
 }
 
-/* ": why" its metrics end before the job does; "": nobody knows. */
+/* "no metrics from step 88 on: why", as rank 0 said it, but of the step that they lack: room may
+ * have come for some of those that waited, and gone again. */
+static void find_trouble(const char *run_dir, uint64_t told, char *dst, size_t size)
+{
+    static const char begin[] = "no metrics from step ";
+    char said[MS_ERR_TEXT_MAX];
+    dst[0] = '\0';
+    if (cli_rank_trouble(run_dir, begin, "metrics are written again", said, sizeof(said))[0] !=
+        '\0') {
+        const char *on = said + sizeof(begin) - 1;
+        snprintf(dst, size, "%s%" PRIu64 "%s", begin, told + 1, on + strspn(on, "0123456789"));
+    }
+}
+
+/* ": why" its metrics, which end with the step told, do so before the job; "": nobody knows. */
 static const char *why_cut_off(const Ms__JobInfo *job, const struct cli_run_facts *facts,
-                               uint64_t missing, char *dst, size_t size)
+                               uint64_t told, uint64_t missing, char *dst, size_t size)
 {
     char trouble[MS_ERR_TEXT_MAX];
-    cli_rank_trouble(facts->run_dir, "no metrics from step ", "metrics are written again", trouble,
-                     sizeof(trouble));
+    find_trouble(facts->run_dir, told, trouble, sizeof(trouble));
     const char *why = trouble[0] != '\0'             ? trouble
                       : is_disk_full(facts->run_dir) ? "no space is left on the disk of the run "
                                                        "directory"
@@ -399,7 +413,7 @@ static void print_metrics(FILE *out, const Ms__JobInfo *job, const struct cli_me
     if (last > told) {
         fprintf(out, "              its last step is %s of %s%s\n",
                 cli_format_count(a, metrics->last_step), cli_format_count(b, last),
-                why_cut_off(job, facts, last - told, why, sizeof(why)));
+                why_cut_off(job, facts, told, last - told, why, sizeof(why)));
     }
     uint64_t first = 0;
     const uint64_t n = lacks(metrics, facts, &first);

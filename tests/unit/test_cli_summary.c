@@ -672,6 +672,40 @@ START_TEST(metrics_with_a_hole_are_told)
 }
 END_TEST
 
+/* Room came and went again: some of those that waited were written behind what the note says. */
+START_TEST(step_that_the_metrics_lack_first_is_behind_their_last_one)
+{
+    static const struct {
+        int noted;
+        const char *want;
+    } cases[] = {
+        {66, "its last step is 87 of 200: no metrics from step 88 on: cannot write x: No space "
+             "left on device (rank 0's log)\n"},
+        {88, "its last step is 87 of 200: no metrics from step 88 on: cannot write x: "},
+        {90, "its last step is 87 of 200: no metrics from step 88 on: cannot write x: "},
+    };
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    put_metrics(root, 1, 87);
+    job.steps = 0;
+    progress.step = 200;
+    progress.steps_total = 200;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(cases); i++) {
+        char line[200];
+        snprintf(
+            line, sizeof(line),
+            "2026-01-02 03:04:05.678 rank.note job=1 rank=0 text=\"no metrics from step %d on: "
+            "cannot write x: No space left on device; the training goes on, and they wait\"\n",
+            cases[i].noted);
+        say(root, line);
+        char *text = text_of(&facts);
+        ck_assert_msg(strstr(text, cases[i].want) != NULL, "%s", text);
+        free(text);
+    }
+    test_dir_remove(root);
+}
+END_TEST
+
 /* The disk was full to the end, and the log on it may say why, or not. */
 START_TEST(metrics_that_end_before_the_job_are_told)
 {
@@ -1058,6 +1092,7 @@ int main(void)
     tcase_add_test(tc, a_fifo_in_the_place_of_a_log_holds_nobody);
     tcase_add_test(tc, a_checkpoint_that_could_not_be_written_is_told);
     tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
+    tcase_add_test(tc, step_that_the_metrics_lack_first_is_behind_their_last_one);
     tcase_add_test(tc, metrics_that_end_before_the_job_are_told);
     tcase_add_test(tc, metrics_with_a_hole_are_told);
     tcase_add_test(tc, metrics_that_end_early_do_not_give_the_speed_of_the_job);
