@@ -171,10 +171,11 @@ check_port() { # HOST PORT
         { echo "$0: port $2 is in use at $1: another scheduler? end it, or set MS_SCHED_PORT" >&2; exit 75; }
 }
 
-# The scheduler was stopped, perhaps with all others (kill -9, no memory): what starts it again, and who of ours ended with it. The
-# workers train on without it; but ours may be gone, and others, as who was started by hand, are not known here.
+# The scheduler was stopped, perhaps with all others (kill -9, no memory): what starts it again, or ends those whom none can know
+# without MS_RECOVERY_PATH, and who of ours ended with it. The workers train on without it; but ours may be gone, and others, as who
+# was started by hand, are not known here.
 # shellcheck disable=SC2154 # logs and again are of who calls
-tell_scheduler_again() {
+tell_scheduler_gone() {
     local log words running commands n=0
     commands="MS_ROLE=MS_SCHED $(printf %q "$(command -v msschedd)") >>device/scheduler.log 2>&1 &"
     sleep 1 # who is killed together does not end together
@@ -192,6 +193,10 @@ tell_scheduler_again() {
         n=$((n + 1))
         commands+=$'\n'"    ${again[pid]}"
     done
+    if [ -z "${MS_RECOVERY_PATH:-}" ]; then
+        [ ${#logs[@]} -eq 0 ] || echo "the workers train on without their scheduler (pids ${!logs[*]}), and without MS_RECOVERY_PATH another one cannot know their job; end them with: kill ${!logs[*]} (where the job has checkpoints rank 0 saves its step then)" >&2
+        return
+    fi
     case $n:${#logs[@]} in
     0:0) words="none of the workers that were started here is left; others train on without their scheduler" ;;
     0:*) words="the workers train on without their scheduler" ;;
@@ -228,8 +233,7 @@ supervise() { # sets status
         [ "$ended" -eq 0 ] || tell "$log" "$ended"
         if [ "$pid" = "$scheduler" ]; then
             status=$ended
-            [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ] || ! was_stopped "$log" "$ended" ||
-                tell_scheduler_again
+            [ "$recovers" != 1 ] || ! was_stopped "$log" "$ended" || tell_scheduler_gone
             continue
         fi
         left=$((left - 1))

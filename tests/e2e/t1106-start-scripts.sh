@@ -430,6 +430,22 @@ mapfile -t left < <(alive)
 kill -KILL "${left[@]}"
 wait_for 60 none_alive
 
+# a job that recovers of a scheduler that does not: who is left trains for nobody, unless he is told to end
+rm -rf "$T/ours/device"
+MS_SCHED_PORT=$(free_port)
+start lone env -C "$T/ours" -u MS_WORKER_NUM MSCHED_BIN="$T/programs" MS_ENABLE_RECOVERY=1 \
+    bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/recover.yaml" 2
+ok "a job without MS_RECOVERY_PATH saves" wait_for 120 saved
+mapfile -t workers < <(children lone msworker 2 | sort -n)
+kill -KILL "$(children lone msschedd)"
+ok "its script ends with its scheduler" status 137 reap lone
+ok "and says who trains on, and that nobody will know them" logged lone \
+    "the workers train on without their scheduler (pids ${workers[0]} ${workers[1]}), and without MS_RECOVERY_PATH another one cannot know their job"
+ok "and no command that starts one" bash -c '! grep "start it again" "$1"' - "$T/lone.log"
+bash -c "$(sed -n 's/.*end them with: \(kill [0-9 ]*\) (.*/\1/p' "$T/lone.log")"
+ok "what it names ends them" wait_for 60 none_alive
+ok "and their last step is saved" grep -q "rank\.note .* is saved: device/checkpoints/" "$T/ours/device/worker_0.out"
+
 # one that failed by itself while the other machine has ranks: the scheduler knows what that is to the job
 rm -rf "$T/ours/device" "$T/rec"
 MS_SCHED_PORT=$(free_port)
