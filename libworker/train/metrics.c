@@ -26,6 +26,8 @@ struct metrics {
     char training[METRICS_TRAINING_MAX + 1];
     uint64_t last_step, last_eval; /* told */
     int is_done;                   /* told */
+    uint64_t done_steps;           /* ... of so many */
+    off_t done_size;               /* ... in so many bytes of `whole`; 0: it was told here */
     off_t whole;                   /* bytes of the file that was there, until the last newline */
     int is_old;                    /* the file is to be made anew of that */
 };
@@ -37,6 +39,14 @@ static int is_of(const struct metrics *metrics, const char *line)
     char key[METRICS_TRAINING_MAX + 32];
     snprintf(key, sizeof(key), "\"training\":\"%s\",", metrics->training);
     return metrics->training[0] != '\0' && strstr(line, key) != NULL;
+}
+
+static void note_end(struct metrics *metrics, const char *line)
+{
+    const char *steps = strstr(line, "\"steps\":");
+    metrics->is_done = strstr(line, "\"done\":true") != NULL;
+    metrics->done_steps = steps != NULL ? strtoull(steps + strlen("\"steps\":"), NULL, 10) : 0;
+    metrics->done_size = (off_t)strlen(line);
 }
 
 /* Lines without a step belong to the step above them. What follows an end goes on behind it: a
@@ -54,7 +64,7 @@ static void read_line(void *arg, const char *line)
     } else if (metrics->last_step > 0) {
         metrics->last_eval =
             strstr(line, "\"eval_loss\":") != NULL ? metrics->last_step : metrics->last_eval;
-        metrics->is_done = strstr(line, "\"done\":true") != NULL;
+        note_end(metrics, line);
     }
 }
 
@@ -69,6 +79,7 @@ static int look(struct metrics *metrics, struct ms_err *err)
         }
         return MS_E_IO;
     }
+    rewind(file); /* what was appended has moved it */
     const off_t whole = lines_read(file, read_line, metrics);
     fclose(file);
     metrics->whole = whole;
@@ -113,6 +124,8 @@ static void take_end(struct metrics *metrics)
     if (newline != NULL && strncmp(line, head, strlen(head)) == 0) {
         metrics->whole += newline + 1 - line;
         metrics->is_done = 1;
+        metrics->done_steps = metrics->last_step;
+        metrics->done_size = newline + 1 - line;
     }
 }
 
@@ -295,8 +308,43 @@ static int ends_with(const struct metrics *metrics, const char *line)
     return strncmp(newline != NULL ? newline + 1 : end, line, strlen(line)) == 0;
 }
 
+/* What the file ends with, if that is an end of this training: another process may have told it. */
+static void look_for_end(const struct metrics *metrics, struct metrics *ret)
+{
+    struct stat st;
+    *ret = *metrics;
+    ret->last_step = ret->last_eval = 0;
+    ret->is_done = 0;
+    const int is_known = fstat(ret->out.fd, &st) == 0 && S_ISREG(st.st_mode) &&
+                         look(ret, NULL) == 0 && ret->whole == st.st_size;
+    ret->is_done = is_known && ret->is_done;
+}
+
+/* An end with weights that are no more there, for those of a later step took their place. A line
+ * that comes behind it between the look and the cut goes with it: who had ended writes none. */
+static void take_back(struct metrics *metrics, const struct metrics *there)
+{
+    struct stat st;
+    if (metrics->is_old && metrics->is_done) {
+        metrics->whole -= metrics->done_size;
+    } else if (!metrics->is_old && there->is_done && fstat(metrics->out.fd, &st) == 0 &&
+               st.st_size == there->whole &&
+               ftruncate(metrics->out.fd, there->whole - there->done_size) != 0) {
+        return; /* the new one is behind it, and counts */
+    }
+}
+
+static int is_told(const struct metrics *metrics, const struct metrics *there,
+                   const struct metrics_done *done, const char *line)
+{
+    return (metrics->is_done && metrics->done_steps >= done->steps) ||
+           (!metrics->is_old &&
+            ((there->is_done && there->done_steps > done->steps) || ends_with(metrics, line)));
+}
+
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err)
 {
+    struct metrics there;
     char line[DONE_MAX];
     snprintf(line, sizeof(line),
              "{\"done\":true,\"steps\":%" PRIu64
@@ -304,10 +352,14 @@ int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, s
              done->steps, done->weights_sha256, done->plan_sha256);
     take_end(metrics);
     /* It may wait still. Of a file that is to be made anew nothing else stays. */
-    if (metrics->is_done || (!metrics->is_old && ends_with(metrics, line))) {
+    look_for_end(metrics, &there);
+    if (is_told(metrics, &there, done, line)) {
         return metrics_flush(metrics, err);
     }
+    take_back(metrics, &there);
     metrics->is_done = 1;
+    metrics->done_steps = done->steps;
+    metrics->done_size = 0;
     return put(metrics, err, "%s\"seconds\":%.3f}\n", line, done->seconds);
 }
 
@@ -331,7 +383,7 @@ int metrics_add_done(const char *path, const char *training, const struct metric
         const int is_whole = rc == 0 && metrics.last_step > 0 && metrics.whole == st.st_size;
         const int has_all = metrics.last_step >= done->steps &&
                             (!done->has_eval || metrics.last_eval >= done->steps);
-        rc = is_whole && has_all ? metrics_put_done(&metrics, done, err) : rc;
+        rc = is_whole && (has_all || metrics.is_done) ? metrics_put_done(&metrics, done, err) : rc;
     }
     ms_line_out_fini(&metrics.out);
     close(fd);

@@ -66,7 +66,9 @@ int metrics_flush(struct metrics *metrics, struct ms_err *err);
 /* MS_E_IO of these three: it waits, with those before it. */
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err);
 int metrics_put_eval(struct metrics *metrics, const struct metrics_eval *eval, struct ms_err *err);
-/* Once, also where another process has added it: metrics_add_done. */
+/* Once, also where another process has added it: metrics_add_done. In the place of one of an
+ * earlier step that the file ends with, and not behind one of a later step: the weights of the
+ * latest step stay. */
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err);
 
 /* Members of such a line, "eval_loss" first; owned, NULL without memory. */
@@ -74,7 +76,8 @@ char *metrics_format_eval(const struct metrics_eval *eval);
 
 /* Of who ends the training in the place of rank 0, and in its folder: that line into its file,
  * which is left as it is where it is not there, does not come to that step or to its evaluation, so
- * that lines may come behind this one, or has the line already. */
+ * that lines may come behind this one, or has the line already. One that ends with a step before it
+ * has been told to its end: the line takes that one's place. */
 int metrics_add_done(const char *path, const char *training, const struct metrics_done *done,
                      struct ms_err *err);
 

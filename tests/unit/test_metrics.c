@@ -303,6 +303,53 @@ START_TEST(who_ends_in_the_place_of_rank_0_adds_the_end_once)
 }
 END_TEST
 
+/* The weights that it names are no more there. */
+START_TEST(end_of_a_later_step_takes_the_place_of_an_earlier_one)
+{
+    static const char training[] = "0123456789ab";
+    const struct metrics_done early = {.steps = 4, .weights_sha256 = "aa", .plan_sha256 = "bb"};
+    const struct metrics_done late = {.steps = 5, .weights_sha256 = "cc", .plan_sha256 = "bb"};
+    struct metrics *metrics = open_again(training);
+    put_steps(metrics, 1, _i == 0 ? 4 : 5);
+    if (_i == 0) { /* rank 0 ended, and another rank had made a step more */
+        ck_ms_ok(metrics_put_done(metrics, &early, err));
+        ck_ms_ok(metrics_add_done(path, training, &late, err));
+        ck_ms_ok(metrics_add_done(path, training, &early, err));
+    } else { /* another rank ended a step before rank 0 */
+        ck_ms_ok(metrics_add_done(path, training, &early, err));
+        if (_i == 2) { /* whose process came after that */
+            metrics_close(metrics);
+            metrics = open_again(training);
+        }
+        ck_ms_ok(metrics_put_done(metrics, &late, err));
+    }
+    ck_ms_ok(metrics_put_done(metrics, &early, err));
+    metrics_close(metrics);
+
+    ck_assert_int_eq(count("\"done\""), 1);
+    ck_assert_int_eq(count("{\"done\":true,\"steps\":5,\"weights_sha256\":\"cc\","), 1);
+    ck_assert_int_eq(count("\"step\":"), _i == 0 ? 4 : 5);
+}
+END_TEST
+
+START_TEST(end_of_another_training_stays)
+{
+    const struct metrics_done theirs = {.steps = 5, .weights_sha256 = "aa", .plan_sha256 = "bb"};
+    const struct metrics_done ours = {.steps = 3, .weights_sha256 = "cc", .plan_sha256 = "bb"};
+    struct metrics *metrics = open_again("0123456789ab");
+    put_steps(metrics, 1, 5);
+    ck_ms_ok(metrics_put_done(metrics, &theirs, err));
+    metrics_close(metrics);
+
+    metrics = open_again("another");
+    ck_ms_ok(metrics_put_done(metrics, &ours, err)); /* it made no step */
+    metrics_close(metrics);
+
+    ck_assert_int_eq(count("{\"done\":true,\"steps\":5,"), 1);
+    ck_assert_int_eq(count("{\"done\":true,\"steps\":3,"), 1);
+}
+END_TEST
+
 START_TEST(a_process_that_was_only_asleep_writes_into_nothing)
 {
     struct metrics *asleep = open_again("0123456789ab");
@@ -639,6 +686,8 @@ int main(void)
     tcase_add_test(tc, a_long_line_is_known_again);
     tcase_add_test(tc, an_end_that_another_life_goes_on_from_is_not_the_last_word);
     tcase_add_test(tc, who_ends_in_the_place_of_rank_0_adds_the_end_once);
+    tcase_add_loop_test(tc, end_of_a_later_step_takes_the_place_of_an_earlier_one, 0, 3);
+    tcase_add_test(tc, end_of_another_training_stays);
     tcase_add_test(tc, a_process_that_was_only_asleep_writes_into_nothing);
     tcase_add_test(tc, lines_of_another_training_stay_and_count_for_nothing);
     tcase_add_test(tc, a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error);
