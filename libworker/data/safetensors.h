@@ -66,6 +66,9 @@ struct safetensors_sum { /* what is in the file */
  * it still. Until it is closed, too, the file is locked (flock), as it is in the making. To close.
  * MS_E_NOMEM. */
 int safetensors_hold(const struct safetensors_writer *writer, int *ret_fd, struct ms_err *err);
+/* Before safetensors_finish, of a writer by safetensors_put that was given all: what takes long of
+ * it is done here. MS_E_IO. */
+int safetensors_sync(const struct safetensors_writer *writer, struct ms_err *err);
 /* Synced before path leads to it: an incomplete file is never left there. Destroys the writer in
  * any case. ret: of a writer that was given all tensors by safetensors_next; else NULL. */
 int safetensors_finish(struct safetensors_writer *writer, struct safetensors_sum *ret,

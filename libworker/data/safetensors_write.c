@@ -305,6 +305,14 @@ int safetensors_hold(const struct safetensors_writer *writer, int *ret_fd, struc
     return MS_OK;
 }
 
+int safetensors_sync(const struct safetensors_writer *writer, struct ms_err *err)
+{
+    assert(writer->is_open && writer->straight == NULL);
+    return fsync(writer->file.fd) == 0
+               ? MS_OK
+               : ms_fail_errno(err, MS_E_IO, "cannot write %s", writer->path);
+}
+
 int safetensors_finish(struct safetensors_writer *writer, struct safetensors_sum *ret,
                        struct ms_err *err)
 {

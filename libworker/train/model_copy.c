@@ -140,15 +140,15 @@ int model_copy_save(const struct model_copy *copy, const char *path, struct ms_e
     return model_copy_save_with(copy, path, NULL, 0, err);
 }
 
-int model_copy_save_with(const struct model_copy *copy, const char *path, const char *const *more,
-                         size_t n_more, struct ms_err *err)
+int model_copy_begin(const struct model_copy *copy, const char *path, const char *const *more,
+                     size_t n_more, struct safetensors_writer **ret, struct ms_err *err)
 {
     enum { OWN = 3, MORE_MAX = 4 };
     struct safetensors_writer *writer = NULL;
     char steps[24];
     snprintf(steps, sizeof(steps), "%" PRIu64, copy->steps);
-    const char *meta[2 * (OWN + MORE_MAX)] = {"format",      "msched", "network",
-                                              copy->network, "steps",  steps};
+    const char *meta[2 * (OWN + MORE_MAX)] = {"format",      MODEL_COPY_FORMAT, "network",
+                                              copy->network, "steps",           steps};
     assert(n_more <= MORE_MAX);
     for (size_t i = 0; i < 2 * n_more; i++) {
         meta[2 * OWN + i] = more[i];
@@ -157,11 +157,20 @@ int model_copy_save_with(const struct model_copy *copy, const char *path, const 
     for (size_t i = 0; rc == 0 && i < copy->n; i++) {
         rc = safetensors_put(writer, copy->entries[i].name, copy->values[i], copy->counts[i], err);
     }
-    if (rc == 0) {
-        return safetensors_finish(writer, NULL, err);
+    if (rc < 0) {
+        safetensors_abandon(writer);
+        return rc;
     }
-    safetensors_abandon(writer);
-    return rc;
+    *ret = writer;
+    return 0;
+}
+
+int model_copy_save_with(const struct model_copy *copy, const char *path, const char *const *more,
+                         size_t n_more, struct ms_err *err)
+{
+    struct safetensors_writer *writer = NULL;
+    int rc = model_copy_begin(copy, path, more, n_more, &writer, err);
+    return rc < 0 ? rc : safetensors_finish(writer, NULL, err);
 }
 
 static int is_same(struct safetensors *file, const struct model_copy *copy, size_t i, float *room)

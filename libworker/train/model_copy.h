@@ -8,6 +8,8 @@
 #include "libworker/data/safetensors.h"
 #include "libworker/train/replica.h"
 
+#define MODEL_COPY_FORMAT "msched" /* what the files call themselves */
+
 struct model_copy {
     size_t n;
     struct safetensors_entry *entries; /* sorted by name */
@@ -31,6 +33,9 @@ int model_copy_save(const struct model_copy *copy, const char *path, struct ms_e
 /* ... with n_more (at most 4) more pairs of key and value in its metadata. */
 int model_copy_save_with(const struct model_copy *copy, const char *path, const char *const *more,
                          size_t n_more, struct ms_err *err);
+/* Likewise, all but safetensors_finish. Returns owned. */
+int model_copy_begin(const struct model_copy *copy, const char *path, const char *const *more,
+                     size_t n_more, struct safetensors_writer **ret, struct ms_err *err);
 /* That file holds these bits. */
 int model_copy_is_at(const struct model_copy *copy, const char *path);
 /* ... and survives a power cut: whoever wrote it may have had its name, and no sync. Syncs it. */

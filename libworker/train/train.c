@@ -3,6 +3,7 @@
 
 #include "libworker/kernel/kernel.h"
 #include "libworker/train/checkpoint.h"
+#include "libworker/train/end_weights.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 #include "proto/clock.h"
@@ -536,16 +537,21 @@ static int is_saver(const struct train *train)
     return train->cfg.rank == 0 || train->saves;
 }
 
-static int save(const struct train *train, const struct model_copy *copy, struct ms_err *err)
+/* Of ranks that train for themselves no step of one is later than another's. */
+static const char *weights_tag(const struct train *train)
+{
+    return train->data_world < train->cfg.world ? "" : train->job_tag;
+}
+
+static int save(const struct train *train, struct end_weights *place, const struct model_copy *copy,
+                uint64_t *ret_later, struct ms_err *err)
 {
     if (!is_saver(train) || !has_run_dir(train)) {
         return 0;
     }
-    char path[MS_PATH_MAX + 32];
-    snprintf(path, sizeof(path), "%s/%s", train->cfg.run_dir, TRAIN_WEIGHTS_FILE);
     /* a try before may have got that far, whose process nobody heard: that needs no room twice */
-    int rc = model_copy_save(copy, path, err);
-    return rc < 0 && model_copy_is_kept(copy, path) ? 0 : rc;
+    int rc = end_weights_save(place, copy, ret_later, err);
+    return rc < 0 && model_copy_is_kept(copy, place->path) ? 0 : rc;
 }
 
 /* It is not all that the disk did not take. */
@@ -587,6 +593,38 @@ static int put_done(struct train *train, const struct train_result *result, stru
     return rc < 0 ? ms_fail(err, rc, "%s", why.text) : 0;
 }
 
+static int tell_done(struct train *train, struct train_result *ret, struct ms_err *err)
+{
+    int rc = put_done(train, ret, err);
+    rc = rc < 0 ? name_missing(train, rc, err) : rc;
+    if (rc < 0 && train->cfg.job->recovery) { /* what was trained for is there */
+        snprintf(ret->lacks, sizeof(ret->lacks), "%s", ms_err_text(err));
+        return 0;
+    }
+    return rc;
+}
+
+/* Weights and the line of the end are of one step, whichever rank saves beside this one. */
+static int save_end(struct train *train, const struct model_copy *copy, struct train_result *ret,
+                    struct ms_err *err)
+{
+    char path[MS_PATH_MAX + 32];
+    struct end_weights place;
+    snprintf(path, sizeof(path), "%s/%s", has_run_dir(train) ? train->cfg.run_dir : "",
+             TRAIN_WEIGHTS_FILE);
+    end_weights_init(&place, path, weights_tag(train));
+    int rc = save(train, &place, copy, &ret->later, err);
+    if (rc < 0) {
+        rc = name_missing(train, rc, err);
+    } else if (ret->later > 0) {
+        ret->weights_sha256[0] = '\0'; /* of those that lie there who saved them says it */
+    } else {
+        rc = tell_done(train, ret, err);
+    }
+    end_weights_fini(&place);
+    return rc;
+}
+
 static int finish(struct train *train, const struct train_progress *progress,
                   struct train_result *ret, struct ms_err *err)
 {
@@ -602,17 +640,8 @@ static int finish(struct train *train, const struct train_progress *progress,
         return rc;
     }
     memcpy(ret->weights_sha256, copy->sha256, sizeof(ret->weights_sha256));
-    rc = save(train, copy, err);
+    rc = save_end(train, copy, ret, err);
     model_copy_destroy(copy);
-    if (rc < 0) {
-        return name_missing(train, rc, err);
-    }
-    rc = put_done(train, ret, err);
-    rc = rc < 0 ? name_missing(train, rc, err) : rc;
-    if (rc < 0 && train->cfg.job->recovery) { /* what was trained for is there */
-        snprintf(ret->lacks, sizeof(ret->lacks), "%s", ms_err_text(err));
-        return 0;
-    }
     return rc;
 }
 
@@ -623,9 +652,23 @@ void train_tell_end(struct train *train, const struct train_result *result)
     }
 }
 
+static void say_later(struct train_result *result)
+{
+    char saved[MS_ERR_TEXT_MAX];
+    if (result->later == 0) {
+        return;
+    }
+    snprintf(saved, sizeof(saved), "%s", result->kept);
+    snprintf(result->kept, sizeof(result->kept),
+             "%.250s%sthe weights of step %" PRIu64 " of this job are there already: those of step "
+             "%" PRIu64 " are not saved over them",
+             saved, saved[0] != '\0' ? "; " : "", result->later, result->steps);
+}
+
 static void say_lack(struct train_result *result)
 {
     char saved[MS_ERR_TEXT_MAX];
+    say_later(result);
     if (result->lacks[0] == '\0') {
         return;
     }
@@ -725,9 +768,11 @@ static int owe(const struct train *train, int rc, struct train_result *result,
 static void say_weights_alone(const struct train *train, const struct ms_err *why,
                               struct train_result *result)
 {
-    snprintf(result->kept, sizeof(result->kept),
-             "the weights of step %" PRIu64 " are saved; its checkpoint is not: %.300s",
-             train->progress.step, ms_err_text(why));
+    char text[96];
+    snprintf(text, sizeof(text), "the weights of step %" PRIu64 " are saved; its checkpoint is not",
+             train->progress.step);
+    snprintf(result->kept, sizeof(result->kept), "%s: %.300s",
+             result->later > 0 ? "no checkpoint is saved" : text, ms_err_text(why));
 }
 
 /* Of who stopped with the others. */
@@ -790,6 +835,10 @@ static int keep_end(struct train *train, int is_asked, struct train_result *resu
         return rc < 0 ? rc : is_asked ? fail_placeless(err) : 0;
     }
     train_say_early(train, early, sizeof(early));
+    if (result->later > 0) {
+        snprintf(result->kept, sizeof(result->kept), "%s", early);
+        return 0;
+    }
     snprintf(result->kept, sizeof(result->kept),
              "%s%sthe weights of step %" PRIu64 ", the last, are saved: %.300s/%s%s", early,
              early[0] != '\0' ? "; " : "", result->steps, train->cfg.run_dir, TRAIN_WEIGHTS_FILE,
@@ -835,7 +884,7 @@ static int keep_here(struct train *train, int is_asked, struct train_result *res
     if (kept == 0 && !has_run_dir(train)) {
         return is_asked ? fail_placeless(err) : 0;
     }
-    if (kept == 0) {
+    if (kept == 0 && result->later == 0) {
         snprintf(result->kept, sizeof(result->kept),
                  "nothing is saved but the weights of step %" PRIu64
                  ": no checkpoint is configured",

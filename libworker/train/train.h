@@ -99,6 +99,8 @@ struct train_result {
     double eval_loss, accuracy;
     char lacks[MS_ERR_TEXT_MAX]; /* what its metrics.jsonl lacks, of a job that recovers, and that
                                     the best weights are not kept; "": nothing */
+    uint64_t later; /* weights of that later step of the job lay in the run directory, and stay:
+                     * none of this one were saved, and there is no digest; 0: none did */
     int unsaved; /* why what is to be saved is not, with all steps made: enum ms_code; kept has it
                   * in words */
 };

@@ -339,6 +339,149 @@ START_TEST(who_saved_or_was_not_to_owes_nothing)
 }
 END_TEST
 
+/* ---- ranks of one folder that are stopped a step apart ---- */
+
+static uint64_t stops_with;
+
+/* The ranks agree on it with the next step. */
+static void stop_with(void *arg, const struct train_progress *progress)
+{
+    struct train **train = arg;
+    if (progress->has_step && progress->step + 1 == stops_with) {
+        train_stop_at_step(*train);
+    }
+}
+
+static struct train *stopped_at(struct train **train, uint64_t step, const char *tag,
+                                const char *run_dir)
+{
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, run_dir);
+    cfg.on_progress = stop_with;
+    cfg.arg = train;
+    cfg.job_tag = tag;
+    stops_with = step;
+    *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(*train, &info, err));
+    ck_ms_ok(train_run(*train, &result, err));
+    ck_assert_int_eq(result.stopped, 1);
+    ck_assert_uint_eq(result.steps, step);
+    return *train;
+}
+
+static const char tag[] = "0123456789abcdef0123456789abcdef";
+static struct train *first, *second;
+
+static uint64_t step_there(void)
+{
+    struct safetensors *file = NULL;
+    ck_ms_ok(safetensors_open_own(weights, &file, err));
+    const uint64_t step = strtoull(safetensors_meta(file, "steps"), NULL, 10);
+    safetensors_close(file);
+    return step;
+}
+
+/* Of those that lie there: rank 1 has made a step more, and saves in the place of rank 0. */
+static void save_step_8(char digest[MS_SHA256_HEX])
+{
+    stopped_at(&second, 8, tag, "");
+    second->cfg.rank = 1;
+    second->cfg.run_dir = dir;
+    ck_ms_ok(train_stop_here(second, 1, &result, err));
+    memcpy(digest, result.weights_sha256, MS_SHA256_HEX);
+    ck_assert_msg(strstr(result.kept, "the weights of step 8") != NULL, "%s", result.kept);
+    ck_assert_uint_eq(step_there(), 8);
+    train_destroy(second);
+}
+
+static void ends_once_with(const char *digest)
+{
+    char line[1024];
+    char path[160];
+    int n = 0;
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        n += strstr(line, "{\"done\":true,") != NULL;
+    }
+    fclose(file);
+    ck_assert_int_eq(n, 1);
+    ck_assert_msg(strstr(line, digest) != NULL, "%s", line); /* the last one */
+}
+
+START_TEST(weights_of_a_later_step_of_the_job_stay)
+{
+    char digest[MS_SHA256_HEX];
+    stopped_at(&first, 7, tag, dir);
+    ck_assert_uint_eq(step_there(), 7);
+    ends_once_with(result.weights_sha256);
+
+    save_step_8(digest);
+    ends_once_with(digest);
+
+    ck_ms_ok(train_stop_here(first, 1, &result, err));
+
+    ck_assert_uint_eq(step_there(), 8);
+    ends_once_with(digest);
+    ck_assert_str_eq(result.kept, "the weights of step 8 of this job are there already: those of "
+                                  "step 7 are not saved over them");
+    ck_assert_str_eq(result.weights_sha256, ""); /* none of them lie anywhere */
+    ck_assert_uint_eq(result.steps, 7);
+    train_destroy(first);
+}
+END_TEST
+
+/* It stopped with the others, and its disk was slow. */
+START_TEST(they_stay_where_rank_0_ends_behind_them)
+{
+    char digest[MS_SHA256_HEX];
+    save_step_8(digest);
+
+    stopped_at(&first, 7, tag, dir);
+
+    ck_assert_uint_eq(step_there(), 8);
+    ck_assert_msg(strstr(result.kept, "the weights of step 8 of this job are there already") ==
+                      result.kept,
+                  "%s", result.kept);
+    ck_assert_str_eq(result.weights_sha256, "");
+    train_destroy(first);
+}
+END_TEST
+
+/* A run that was resumed from an earlier step in the same folder, or has no name. */
+START_TEST(weights_of_another_job_are_replaced)
+{
+    char digest[MS_SHA256_HEX];
+    save_step_8(digest);
+
+    stopped_at(&first, 7, _i == 0 ? "fedcba9876543210fedcba9876543210" : "", dir);
+
+    ck_assert_uint_eq(step_there(), 7);
+    ck_assert_str_eq(result.kept, "");
+    ends_once_with(result.weights_sha256);
+    train_destroy(first);
+}
+END_TEST
+
+/* They are another training's, though the job is the same. */
+START_TEST(ranks_that_train_for_themselves_replace_what_others_saved)
+{
+    char digest[MS_SHA256_HEX];
+    save_step_8(digest);
+    stopped_at(&first, 7, tag, "");
+    first->cfg.run_dir = dir;
+    first->cfg.world = 2; /* in a mesh of one */
+
+    ck_ms_ok(train_stop_here(first, 1, &result, err));
+
+    ck_assert_uint_eq(step_there(), 7);
+    ck_assert_str_ne(result.weights_sha256, "");
+    ck_assert_ptr_nonnull(strstr(result.kept, "nothing is saved but the weights of step 7"));
+    train_destroy(first);
+}
+END_TEST
+
 /* ---- an evaluation behind the last step ---- */
 
 static void hold_in_last_evaluation(void *arg, const struct train_progress *progress)
@@ -455,6 +598,10 @@ int main(void)
     tcase_add_test(tc, who_saved_or_was_not_to_owes_nothing);
     tcase_add_test(tc, who_is_asked_and_has_no_run_directory_has_not_saved);
     tcase_add_test(tc, nor_has_who_is_stopped_before_its_end);
+    tcase_add_test(tc, weights_of_a_later_step_of_the_job_stay);
+    tcase_add_test(tc, they_stay_where_rank_0_ends_behind_them);
+    tcase_add_loop_test(tc, weights_of_another_job_are_replaced, 0, 2);
+    tcase_add_test(tc, ranks_that_train_for_themselves_replace_what_others_saved);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
