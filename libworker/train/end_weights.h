@@ -1,10 +1,10 @@
 /* end_weights.h - weights.safetensors in a run directory: of a job's steps the latest stays
  *
  * Ranks of one job may have one folder, as in a dynamic cluster, under `msctl run` and on a shared
- * disk; when it is stopped they may stand a step apart, and several of them may save. The file says
- * whose it is (metadata job_tag) and of which step. What another job left there is replaced, and so
- * is what cannot be read. A job that goes on from an earlier step saves here no more than its end;
- * one that is resumed is another job, with another tag. */
+ * disk; when it is stopped they may stand a step apart, and several of them may save. The file of a
+ * job that was stopped says whose it is (metadata job_tag) and of which step. What another job left
+ * there is replaced, and so is what cannot be read. A job that goes on from an earlier step saves
+ * here no more than its end; one that is resumed is another job, with another tag. */
 #ifndef END_WEIGHTS_H
 #define END_WEIGHTS_H
 

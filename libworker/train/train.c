@@ -537,10 +537,12 @@ static int is_saver(const struct train *train)
     return train->cfg.rank == 0 || train->saves;
 }
 
-/* Of ranks that train for themselves no step of one is later than another's. */
+/* Of ranks that train for themselves no step of one is later than another's; and behind the last
+ * step all stand at it, so that two runs of one job leave the same file. */
 static const char *weights_tag(const struct train *train)
 {
-    return train->data_world < train->cfg.world ? "" : train->job_tag;
+    const int is_last = train->progress.step == train->known.steps_total;
+    return is_last || train->data_world < train->cfg.world ? "" : train->job_tag;
 }
 
 static int save(const struct train *train, struct end_weights *place, const struct model_copy *copy,
