@@ -941,8 +941,9 @@ bool m_no_start_comes(const struct model *m, const struct m_job *job)
 static void begin_grace(struct model *m, struct m_job *job)
 {
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct m_node *node = m_node_find(m, job->ranks[rank].node);
-        if (node != NULL && node->incarnation == job->ranks[rank].incarnation) {
+        const struct m_rank *r = &job->ranks[rank];
+        struct m_node *node = m_node_find(m, r->node);
+        if (!r->vacant && node != NULL && node->incarnation == r->incarnation) {
             node->owes_word = true;
         }
     }
