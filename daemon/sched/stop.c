@@ -92,6 +92,7 @@ static void arm_grace(struct sched *s, struct run *run)
 static void tell(struct sched *s, struct job *job, struct hold *hold, bool saves)
 {
     hold_settle(hold);
+    job->run->asked = saves && hold->rank != 0 ? hold->rank : job->run->asked;
     send_stop_at_step(s, hold, MS_E_CANCELLED, job->run->cancel_text, saves);
 }
 
@@ -130,9 +131,6 @@ static bool may_come_back(struct sched *s, struct job *job)
     }
     run->late_asked &= run->members[run->late_saver].hold != NULL;
     timer_arm(s, &run->back, TIMER_BACK, until_ms);
-    if (!timer_is_armed(&run->grace)) {
-        arm_grace(s, run);
-    }
     watch_stir(s, job);
     return true;
 }
@@ -170,7 +168,6 @@ static void tell_all(struct sched *s, struct job *job, bool over_too)
         forget_passed_over(run);
     }
     const uint32_t saver = saver_of(job);
-    run->asked = saver != 0 ? saver : run->asked;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && (over_too || !rank_is_over(member))) {
@@ -216,7 +213,6 @@ static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
     if (!is_again) {
         run->late_asked = run->members[rank].saving = true;
         run->late_saver = rank;
-        run->asked = rank != 0 ? rank : run->asked;
         tell(s, job, run->members[rank].hold, true);
         watch_stir(s, job);
     }
@@ -278,10 +274,10 @@ static void stop_end(struct sched *s, struct job *job)
 
 void stop_over(struct sched *s, struct job *job)
 {
-    const uint32_t saver = late_saver_of(job);
     if (may_come_back(s, job)) {
         return;
     }
+    const uint32_t saver = late_saver_of(job);
     if (job->recovery && saver < job->workers) {
         ask_late_saver(s, job, saver);
     } else {
@@ -394,12 +390,7 @@ void run_grace_timeout(struct sched *s, struct run *run)
         return;
     }
     run->back_is_over = true; /* who is lost again and again had all the time, too */
-    if (timer_is_armed(&run->back)) {
-        run->stop_is_out = false;
-        stop_look(s, run->job);
-        return;
-    }
-    if (lose_late(s, run->job) > 0) {
+    if (timer_is_armed(&run->back) || lose_late(s, run->job) > 0) {
         run->stop_is_out = false;
         stop_look(s, run->job);
         return;

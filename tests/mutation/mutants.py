@@ -175,7 +175,7 @@ MUTANTS = [
      "the weights of a stopped job are asked of the rank that could not save them",
      "clients rarely fetch what another rank saved",
      "test_sched_save", "they_come_from_there"),
-    ("silent_not_lost", C + "stop.c", "if (lose_late(s, run->job) > 0) {", "if (false) {",
+    ("silent_not_lost", C + "stop.c", "if (timer_is_armed(&run->back) || lose_late(s, run->job) > 0) {", "if (timer_is_armed(&run->back)) {",
      "a rank that is cut off over its grace ends the job, and nobody is asked to save it"),
     ("silent_though_it_answered", C + "stop.c", "if (spoke && !recover_may(s, job, rank, FAULT_UNREADY)) {", "if (false) {",
      "a rank that answered and is slow to stop is lost when its grace ends"),

@@ -667,7 +667,6 @@ struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn)
     return !r->vacant && !r->lost && is_process(r, conn) && is_known ? r : NULL;
 }
 
-/* Another one saves in the place of rank 0. */
 /* It was given up, and nobody has taken the rank since. */
 struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
 {
