@@ -296,7 +296,14 @@ void stop_look(struct sched *s, struct job *job)
 
 void stop_settle(struct sched *s, struct job *job)
 {
-    if (job->run->cancelling && n_settled(job->run) == job->workers) {
+    struct run *run = job->run;
+    if (!run->cancelling) {
+        return;
+    }
+    if (timer_is_armed(&run->back) && run_n_over(run) < job->workers) {
+        tell_all(s, job, false); /* what was said may leave nothing that the others wait for */
+    }
+    if (n_settled(run) == job->workers) {
         stop_over(s, job);
     }
 }

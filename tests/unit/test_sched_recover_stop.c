@@ -914,6 +914,26 @@ START_TEST(what_a_finished_rank_0_saved_is_said)
 }
 END_TEST
 
+/* The others wait for who is lost, and need not any more. */
+START_TEST(where_rank_0_makes_the_last_step_the_others_hear_at_once_that_it_stops)
+{
+    running();
+    fix_close(conns[2]);
+    fix_cancel(alice, 1, 1);
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = msg.generation = 1;
+    msg.steps = 100;
+    msg.weights_sha256 = (char *)fix_digest(FIX_BITS);
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+
+    hears_stop(1, 1, false);
+    stopped_at(1, 1, 99, "");
+    ended("rank 0 (node w0) had made the last step, and saved it");
+}
+END_TEST
+
 START_TEST(where_nobody_can_save_it_is_said_why)
 {
     running();
@@ -1392,6 +1412,7 @@ int main(void)
     tcase_add_test(t, who_saved_an_older_step_than_another_holds_is_not_enough);
     tcase_add_test(t, who_cannot_save_after_its_end_leaves_it_to_the_next);
     tcase_add_test(t, where_rank_0_cannot_save_another_one_does);
+    tcase_add_test(t, where_rank_0_makes_the_last_step_the_others_hear_at_once_that_it_stops);
     tcase_add_test(t, where_nobody_can_save_it_is_said_why);
     tcase_add_loop_test(t, who_comes_back_before_the_end_may_be_the_one_that_saves, 0, 2);
     tcase_add_test(t, who_comes_back_after_the_others_were_told_to_stand_is_not_waited_for);
