@@ -80,12 +80,15 @@ void claim_raise(struct sched *s, const struct claim *claim, const char *by)
     raise_generation(s, claim->generation, by);
 }
 
-/* It was assigned anew, and has not heard of it: of a job that recovers. */
-static struct hold *find_older(const struct node *node, const struct claim *claim)
+/* Of a job that recovers: it was assigned anew, and has not heard of it; or it was to stop in the
+ * generation that it knew, and says that it knows the job's. */
+static struct hold *find_other(const struct node *node, const struct claim *claim)
 {
     struct hold *hold = hold_first(node);
-    return hold != NULL && hold->job != NULL && hold->job->recovery && hold->job_id == claim->job &&
-                   hold->rank == claim->rank && hold->generation > claim->generation
+    const bool is_its = hold != NULL && hold->job != NULL && hold->job->recovery &&
+                        hold->job_id == claim->job && hold->rank == claim->rank;
+    return is_its && (claim->generation < hold->generation ||
+                      claim->generation == hold->job->generation)
                ? hold
                : NULL;
 }
@@ -95,7 +98,7 @@ struct hold *claim_find(const struct node *node, const struct node_info *info,
                         const struct claim *claim)
 {
     struct hold *hold = hold_find(node, claim->job, claim->generation, claim->rank);
-    hold = hold != NULL ? hold : find_older(node, claim);
+    hold = hold != NULL ? hold : find_other(node, claim);
     return hold != NULL && hold->job != NULL &&
                    hold->job->run->members[hold->rank].incarnation == info->incarnation
                ? hold

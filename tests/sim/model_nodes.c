@@ -179,7 +179,7 @@ static struct m_rank *claim_is_ours(struct model *m, const struct m_conn *conn)
     }
     struct m_rank *r = &job->ranks[conn->claim.rank];
     return strcmp(r->node, conn->asked.id) == 0 && r->incarnation == conn->asked.incarnation &&
-                   !r->vacant && r->settled == 0
+                   !r->vacant && (r->settled == 0 || job->recovery)
                ? r
                : NULL;
 }
@@ -203,6 +203,9 @@ static void old_ranks_lost(struct model *m, const struct m_conn *conn, const str
 static void came_back(struct model *m, const struct m_conn *conn, struct m_rank *r)
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
+    if (conn->claim.generation == job->generation) {
+        r->settled = 0; /* it knows it, whatever it was to stop in */
+    }
     const uint64_t known = r->settled != 0 ? r->settled : job->generation;
     const bool is_older = conn->claim.generation != known;
     if (r->missing && job->state != JOB_RUNNING) {
@@ -517,6 +520,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
             m_saver_came_back(m, had, conn->claim.rank);
         } else if (m_stops_at_step(had)) { /* and so does it */
             given_up->is_back = true;
+            given_up->started = had->state == JOB_RUNNING; /* no Start comes any more */
             m_saver_came_back(m, had, conn->claim.rank);
             m_stop_at_step(m, had, false);
         } else {
