@@ -203,12 +203,12 @@ int64_t host_aside_end_ms(const struct host *host)
     return host->aside.at_ms;
 }
 
-static void add_loss(struct host *host, uint64_t no, int64_t ms, const char *why)
+static void add_loss(struct host *host, uint64_t whose, int64_t ms, const char *why)
 {
     if (host->n_losses == MS_HOST_LOSSES) {
         losses_forget(host, 0, 1);
     }
-    host->losses[host->n_losses++] = (struct host_loss){no, ms, dup_text(why)};
+    host->losses[host->n_losses++] = (struct host_loss){whose, ms, dup_text(why)};
 }
 
 /* An hour after the last of two within an hour. INT64_MIN: there are none. */
@@ -288,15 +288,27 @@ static const char *aside_facts(struct sched *s, const struct host *host)
     return facts_end(s, &facts);
 }
 
-uint64_t host_blame(struct sched *s, struct host *host, const char *text)
+/* A process with a rank. Its incarnation alone others know, too. */
+static uint64_t hash_of(struct sched *s, const char *node_id, const char *principal,
+                        uint64_t incarnation, uint64_t job, uint32_t rank)
 {
+    const char *text = emit_text(s, "%llu %llu %u %s\n%s", (unsigned long long)incarnation,
+                                 (unsigned long long)job, rank, node_id, principal);
+    return table_hash_text(s->seed, text);
+}
+
+void host_blame(struct sched *s, struct host *host, const struct job *job, uint32_t rank,
+                const char *text)
+{
+    const struct member *member = &job->run->members[rank];
     const bool was_aside = host->is_aside;
-    const uint64_t blame = ++s->last_blame;
-    add_loss(host, blame, s->now.mono_ms, text);
+    add_loss(host,
+             hash_of(s, member->node_id, member->principal, member->incarnation, job->id, rank),
+             s->now.mono_ms, text);
     const int64_t until_ms = aside_until_ms(host);
     if (until_ms == INT64_MIN || !s->mode->places_anew || /* else there are no other hosts */
         (!was_aside && s->n_aside >= MS_HOSTS_ASIDE_MAX)) {
-        return blame;
+        return;
     }
     put_aside(s, host, until_ms);
     store_aside(s, host);
@@ -311,7 +323,6 @@ uint64_t host_blame(struct sched *s, struct host *host, const char *text)
                      aside_facts(s, host));
         watch_news(s);
     }
-    return blame;
 }
 
 static void end_aside_early(struct sched *s, struct host *host, const char *text)
@@ -325,19 +336,26 @@ static void end_aside_early(struct sched *s, struct host *host, const char *text
     end_aside(s, host);
 }
 
-void host_excuse(struct sched *s, struct host *host, uint64_t blame, const char *text)
+void host_excuse(struct sched *s, const struct node *node, const struct claim *claim)
 {
-    uint32_t i = 0;
-    while (i < host->n_losses && host->losses[i].no != blame) {
-        i++;
+    struct host *host = node->host;
+    const struct node_info *info = &node->info;
+    const uint64_t whose =
+        hash_of(s, info->node_id, info->principal, info->incarnation, claim->job, claim->rank);
+    uint32_t n = host->n_losses; /* the last one */
+    while (n > 0 && host->losses[n - 1].whose != whose) {
+        n--;
     }
-    if (blame == 0 || i == host->n_losses) {
+    if (n == 0) {
         return;
     }
+    const uint32_t i = n - 1;
     losses_forget(host, i, 1);
     const int64_t until_ms = aside_until_ms(host);
     if (host->is_aside && until_ms <= s->now.mono_ms) {
-        end_aside_early(s, host, text);
+        end_aside_early(s, host,
+                        emit_text(s, "rank %u (node %s on host %.100s) was away, and is back",
+                                  claim->rank, info->node_id, info->host_name));
     } else if (host->is_aside &&
                i == host->n_losses) { /* it was the last: less time, other words */
         put_aside(s, host, until_ms);

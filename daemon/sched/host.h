@@ -21,13 +21,15 @@
 
 enum { MS_HOST_CROWD = 8 }; /* nodes a core: with more, one may wait a lease for its turn */
 
+struct claim;
+struct job;
 struct node;
 struct sched;
 
 enum { HOST_KEY_MAX = MS_HOST_KEY_MAX + 1 };
 
-struct host_loss { /* of a process with a rank that trained */
-    uint64_t no;   /* 0: before the scheduler's restart */
+struct host_loss {  /* of a process with a rank that trained */
+    uint64_t whose; /* its process, with that rank; 0: before the scheduler's restart */
     int64_t ms;
     char *why; /* owned */
 };
@@ -63,11 +65,12 @@ bool host_is_crowded(const struct host *host, uint32_t cores); /* MS_HOST_CROWD 
 void host_drain(struct sched *s, struct host *host, const char *by, const char *why);
 void host_resume(struct sched *s, struct host *host);
 void host_pause(struct sched *s, struct host *host, const char *text); /* twice as long each time */
-/* A process with a rank was lost there; the second time within an hour it is set aside. A number,
- * by which that can be taken back. */
-uint64_t host_blame(struct sched *s, struct host *host, const char *text);
-/* That one was only away, as text says. Of another host, or of one forgotten since: nothing. */
-void host_excuse(struct sched *s, struct host *host, uint64_t blame, const char *text);
+/* The process of that rank was lost there; the second time within an hour it is set aside. */
+void host_blame(struct sched *s, struct host *host, const struct job *job, uint32_t rank,
+                const char *text);
+/* The node's process is there and claims the rank with which it was lost: it was only away, whoever
+ * has the rank by now. Lost on another host, or forgotten since: nothing. */
+void host_excuse(struct sched *s, const struct node *node, const struct claim *claim);
 bool host_is_aside(const struct host *host); /* NULL: no */
 const char *host_aside_why(const struct host *host);
 int64_t host_aside_end_ms(const struct host *host);                /* mono; of one that is */

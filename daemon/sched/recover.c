@@ -21,7 +21,7 @@
 enum trait {
     RECOVERS = 1,
     COUNTS = 2,      /* against the rank: it may be what it computes that ends its process */
-    BLAMES_HOST = 4, /* which lost its process, unless that comes back with the rank */
+    BLAMES_HOST = 4, /* which lost its process, unless that comes back */
     IS_FINAL = 8,    /* its process has ended the rank, or cannot serve it: others do */
     LETS_GO = 16,    /* its process says so, or has to: it holds nothing any more */
     AGAIN = 32,      /* nobody gives way: all try again */
@@ -134,7 +134,6 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
         ms_text_copy(mend->holder.node_id, sizeof(mend->holder.node_id),
                      run->members[rank].node_id);
     }
-    mend->before.blame = 0;
     mend->is_over = has(fault, IS_FINAL);
     free(mend->last);
     mend->last = dup_text(text);
@@ -365,7 +364,7 @@ static void note_loss(struct sched *s, struct job *job, uint32_t rank, enum faul
     count_loss(s, job->run, rank, fault, text);
     /* what ended a process while we were down nobody saw: it may have been told to leave */
     if (has(fault, BLAMES_HOST) && !member->unheard && node != NULL && node->host != NULL) {
-        run_mend(job->run, rank)->before.blame = host_blame(s, node->host, text);
+        host_blame(s, node->host, job, rank, text);
     }
     tell_loss(s, job, rank, fault, at_end, text);
 }

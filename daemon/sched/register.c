@@ -231,6 +231,9 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     node->before_ms = node->seen_ms != 0 ? node->seen_ms : -1;
     node_touch(s, node); /* a newcomer that waits for it is refused here */
     send_registered(s, node, frame_id);
+    if (ours == NULL && claim->job != 0) {
+        host_excuse(s, node, claim); /* before it loses what it does not claim */
+    }
     claim_lose_others(s, node, ours, claim, same_process);
     node->before_ms = 0;
     if (ours != NULL) {

@@ -98,7 +98,6 @@ struct mend {
         bool may_be_away; /* its process, which may not have ended */
         struct losses since, wall;
         uint32_t n_lost_now, n_unready, n_missed;
-        uint64_t blame; /* of its host, with the loss; 0: of none */
     } before;
     struct { /* the last process of the rank that was lost and held the state */
         bool may_live;

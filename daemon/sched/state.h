@@ -90,7 +90,6 @@ struct sched {
     uint32_t n_came;              /* nodes that registered and had not since the start ... */
     int64_t came_ms;              /* ... the last of them; moved on while we stood still */
     uint32_t n_paused, n_aside;   /* hosts */
-    uint64_t last_blame;          /* of one of them: host.h */
     uint32_t n_stuck;             /* holds that are overdue */
     bool crowded;                 /* since the start some could not get in ... */
     int64_t crowded_ms;           /* ... as of then; moved on likewise */

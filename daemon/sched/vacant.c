@@ -397,13 +397,10 @@ bool vacant_fill(struct sched *s, struct job *job)
 }
 
 /* What its absence cost is taken back: nothing was lost. */
-static void excuse(struct sched *s, struct run *run, uint32_t rank, const struct node *node)
+static void excuse(struct run *run, uint32_t rank)
 {
-    const struct mend *mend = run_mend(run, rank);
-    if (mend->before.may_be_away) {
+    if (run_mend(run, rank)->before.may_be_away) {
         budget_take_back(run, rank);
-        host_excuse(s, node->host, mend->before.blame,
-                    emit_text(s, "%s was away, and is back", rank_words(s, run->job, rank)));
     }
 }
 
@@ -482,7 +479,7 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         run_mend(job->run, claim->rank)->is_over) { /* it has not heard the last word */
         return false;
     }
-    excuse(s, job->run, claim->rank, node);
+    excuse(job->run, claim->rank);
     member->step = claim->step > member->step ? claim->step : member->step;
     const bool was_ready = former_forget(job->run, node);
     run_give(s, job, claim->rank, node);

@@ -60,7 +60,9 @@ struct m_host {   /* that lost a node while a job got ready there; none: all is 
     int64_t paused_at;   /* the last time */
     struct m_host_loss { /* of processes with a rank of a job that recovers, the last of them */
         int64_t at;
-        uint64_t incarnation;
+        char node[MS_NAME_MAX + 1], owner[MS_PRINCIPAL_MAX + 1];
+        uint64_t incarnation, job;
+        uint32_t rank;
         bool perhaps; /* it may have been forgotten */
     } losses[M_HOST_LOSSES];
     size_t n_losses;
@@ -439,8 +441,10 @@ uint32_t m_host_key(struct model *m, const struct m_node *node);
 /* It lost two: others get ranks first. */
 bool m_is_aside(const struct model *m, const struct m_node *node, bool surely);
 /* A process of the host of this node is lost; the node may be another one of that name by now. */
-void m_host_lost(struct model *m, const struct m_node *node, uint64_t incarnation);
-void m_host_excused(struct model *m, const struct m_node *node); /* its process was only away */
+void m_host_lost(struct model *m, const struct m_node *node, const struct m_job *job,
+                 const struct m_rank *r);
+/* Its process was only away: it says that it has that rank. */
+void m_host_excused(struct model *m, const struct m_node *node, const struct m_hold *claim);
 void m_aside_stored(struct model *m, const char *key, bool is_aside);
 void m_judge_asides(struct model *m);
 void m_judge_set_aside(struct model *m);
@@ -581,7 +585,7 @@ void m_rank_lost(struct model *m, const char *log); /* if it says so */
 void m_story(struct model *m, const struct sched_event_row *row);
 struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn);
 struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn);
-void m_was_away(struct model *m, struct m_rank *r, const struct m_node *node); /* it has it again */
+void m_was_away(struct m_rank *r); /* it has it again */
 void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_row *row);
 void m_member_stored(struct model *m, const struct sched_member_row *row);
 void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg);

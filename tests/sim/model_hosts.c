@@ -83,15 +83,18 @@ static void lose(struct m_host *host, size_t i)
     memmove(&host->losses[i], &host->losses[i + 1], (host->n_losses - i) * sizeof(host->losses[0]));
 }
 
-static void note_loss(struct m_host *host, int64_t at, uint64_t incarnation, bool perhaps)
+static struct m_host_loss *note_loss(struct m_host *host, int64_t at, bool perhaps)
 {
     if (host->n_losses == M_HOST_LOSSES) {
         lose(host, 0);
     }
-    host->losses[host->n_losses++] = (struct m_host_loss){at, incarnation, perhaps};
+    struct m_host_loss *loss = &host->losses[host->n_losses++];
+    *loss = (struct m_host_loss){.at = at, .perhaps = perhaps};
+    return loss;
 }
 
-void m_host_lost(struct model *m, const struct m_node *node, uint64_t incarnation)
+void m_host_lost(struct model *m, const struct m_node *node, const struct m_job *job,
+                 const struct m_rank *r)
 {
     struct m_host *host = host_find(m, node);
     if (m->w->mode != SCHED_STANDING) {
@@ -101,14 +104,27 @@ void m_host_lost(struct model *m, const struct m_node *node, uint64_t incarnatio
         host = host_add(m, node->host);
         host->from = host->until = INT64_MIN / 2;
     }
-    note_loss(host, m->mono, incarnation, false);
+    struct m_host_loss *loss = note_loss(host, m->mono, false);
+    snprintf(loss->node, sizeof(loss->node), "%s", r->node);
+    snprintf(loss->owner, sizeof(loss->owner), "%s", r->owner);
+    loss->incarnation = r->incarnation;
+    loss->job = job->id;
+    loss->rank = (uint32_t)(r - job->ranks);
 }
 
-void m_host_excused(struct model *m, const struct m_node *node)
+static bool is_of(const struct m_host_loss *loss, const struct m_node *node,
+                  const struct m_hold *claim)
+{
+    return loss->incarnation == node->incarnation && loss->job == claim->job &&
+           loss->rank == claim->rank && strcmp(loss->node, node->id) == 0 &&
+           strcmp(loss->owner, node->owner) == 0;
+}
+
+void m_host_excused(struct model *m, const struct m_node *node, const struct m_hold *claim)
 {
     struct m_host *host = host_find(m, node);
     size_t i = host != NULL ? host->n_losses : 0;
-    while (i > 0 && host->losses[i - 1].incarnation != node->incarnation) {
+    while (i > 0 && !is_of(&host->losses[i - 1], node, claim)) {
         i--;
     }
     if (i > 0) {
@@ -162,8 +178,8 @@ void m_hosts_restart(struct model *m)
         struct m_host *host = host_add(m, m_name(m, disk->asides[i].key));
         host->from = host->until = INT64_MIN / 2;
         host->is_stored = true;
-        note_loss(host, m->mono, 0, true);
-        note_loss(host, m->mono, 0, true);
+        (void)note_loss(host, m->mono, true);
+        (void)note_loss(host, m->mono, true);
     }
 }
 

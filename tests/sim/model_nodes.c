@@ -491,6 +491,9 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     ours = ours == NULL && conn->claim.job != 0 ? m_claim_is_older(m, conn) : ours;
     struct m_rank *given_up =
         ours == NULL && !lets_go && !was_kept ? m_claim_is_vacant(m, conn) : NULL;
+    if (ours == NULL && conn->claim.job != 0) {
+        m_host_excused(m, node, &conn->claim); /* whoever has that rank by now */
+    }
     old_ranks_lost(m, conn, ours);
     if (conn->claim.generation > m->generation + MS_GENERATION_STEP_MAX ||
         (m->w->mode != SCHED_DYNAMIC &&
@@ -505,7 +508,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     if (ours != NULL) {
         came_back(m, conn, ours);
     } else if (given_up != NULL) {
-        m_was_away(m, given_up, node);
+        m_was_away(given_up);
         given_up->vacant = false;
         given_up->has_state = conn->claim_runs || conn->claim_step > 0;
         given_up->step = conn->claim_step > given_up->step ? conn->claim_step : given_up->step;

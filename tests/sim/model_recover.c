@@ -529,7 +529,7 @@ void m_rank_lost(struct model *m, const char *log)
         const bool stays = fault == M_COMPLAINT || !m_is_end_loss(m, job, rank);
         job->spent_at_end = job->spent_at_end || stays;
         if (fault == M_LOST && node != NULL && !r->unknown) {
-            m_host_lost(m, node, r->incarnation);
+            m_host_lost(m, node, job, r);
         }
         count_loss(m, job, r, (enum m_fault)fault);
         if (strstr(log, " then=again ") == NULL) {
@@ -550,7 +550,7 @@ void m_rank_lost(struct model *m, const char *log)
                  rank, id, r->losses + 1, (ull)job->furthest, r->unready);
     }
     if (fault == M_LOST && node != NULL && !r->unknown) {
-        m_host_lost(m, node, r->incarnation);
+        m_host_lost(m, node, job, r);
     }
     const bool was_newcomer = m_is_newcomer(job, r);
     const bool stays = strstr(log, " then=again ") != NULL;
@@ -642,13 +642,12 @@ static bool is_process(const struct m_rank *r, const struct m_conn *conn)
 }
 
 /* Nobody counts what was none. */
-void m_was_away(struct model *m, struct m_rank *r, const struct m_node *node)
+void m_was_away(struct m_rank *r)
 {
     if (r->away) {
         r->unready -= r->away_unready;
         r->missed = r->away_unready ? r->missed_before : r->missed;
         r->missed_least = r->away_unready ? r->missed_least_before : r->missed_least;
-        m_host_excused(m, node);
     }
     r->away = r->away_unready = false;
 }

@@ -469,6 +469,100 @@ START_TEST(of_one_that_died_and_one_that_was_away_one_was_lost)
 }
 END_TEST
 
+/* An idle node has the rank of one that is away; all connections are reset again, its own, too. */
+static uint64_t reset_twice(void)
+{
+    two_hosts();
+    const uint64_t spare = node_on("w9", 9, "c-spare");
+    fix_close(conns[2]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    fix_close(conns[3]);
+    ck_assert(fix_logged("host.set_aside"));
+    fix_close(spare);
+    return spare;
+}
+
+START_TEST(one_whose_rank_another_one_had_was_away_all_the_same)
+{
+    (void)reset_twice();
+    back(3, 4, 1);
+    ck_assert(fix_logged("host.taken_back"));
+
+    back(2, 3, 1);
+
+    assigned(2, 3);
+    all_ready_at(3, 4, 5);
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[2]);
+    ck_assert(!fix_logged("host.set_aside")); /* it is the first that it loses */
+}
+END_TEST
+
+/* It is told to let go: another one trains with its rank by then. */
+START_TEST(one_that_comes_too_late_for_its_rank_was_away_all_the_same)
+{
+    two_hosts();
+    const uint64_t spare = node_on("w9", 9, "c-spare");
+    fix_close(conns[2]);
+    conns[2] = spare;
+    all_ready_at(2, 4, 5);
+    fix_job_is(1, "RUNNING", "");
+    fix_close(conns[3]);
+    ck_assert(fix_logged("host.set_aside"));
+
+    back(2, 3, 1);
+
+    ck_assert(fix_logged("host.taken_back"));
+    ck_assert_ptr_nonnull(fix_heard(conns[2], MS_MSG_STOP));
+}
+END_TEST
+
+/* The newcomer, which held nothing, and comes when the first one has the rank again. */
+START_TEST(a_newcomer_that_comes_too_late_was_away_all_the_same)
+{
+    (void)reset_twice();
+    back(3, 4, 1);
+    back(2, 3, 1);
+    all_ready_at(3, 4, 5);
+    fix_job_is(1, "RUNNING", "");
+    const struct host *host = node_find(fix.s, "w9")->host;
+    ck_assert_uint_eq(host->n_losses, 1);
+
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w9", 9);
+    msg.host_name = msg.host_id = (char *)"c-spare";
+    msg.job = 1;
+    msg.generation = 2;
+    msg.rank = 2;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_STOP));
+    ck_assert_uint_eq(host->n_losses, 0);
+}
+END_TEST
+
+/* The next process of its node, under its number and without, and one that claims another rank. */
+START_TEST(whoever_is_not_the_process_that_was_lost_excuses_nothing)
+{
+    two_hosts();
+    fix_close(conns[2]);
+    fix_close(conns[3]);
+    ck_assert(fix_logged("host.set_aside"));
+    back(2, 30, 1);
+    back(3, 3, 1);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w8", 3);
+    msg.host_name = msg.host_id = (char *)"b-bad";
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 2;
+    msg.running = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    ck_assert_uint_eq(node_find(fix.s, "w8")->host->n_losses, 2);
+    ck_assert_ptr_nonnull(strstr(fix_show_node("w8")->reason, "set aside"));
+}
+END_TEST
+
 /* It lost two; then one more is away, and back a second later. */
 START_TEST(what_two_deaths_cost_a_host_is_not_taken_back)
 {
@@ -592,6 +686,10 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, a_host_whose_connections_were_cut_is_taken_back);
     tcase_add_test(t, of_one_that_died_and_one_that_was_away_one_was_lost);
+    tcase_add_test(t, one_whose_rank_another_one_had_was_away_all_the_same);
+    tcase_add_test(t, one_that_comes_too_late_for_its_rank_was_away_all_the_same);
+    tcase_add_test(t, a_newcomer_that_comes_too_late_was_away_all_the_same);
+    tcase_add_test(t, whoever_is_not_the_process_that_was_lost_excuses_nothing);
     tcase_add_test(t, what_two_deaths_cost_a_host_is_not_taken_back);
     tcase_add_test(t, a_host_is_set_aside_in_the_database_when_there_is_room);
     tcase_add_test(t, a_host_that_is_not_aside_any_more_is_so_in_the_database_when_there_is_room);
