@@ -1,6 +1,7 @@
 /* end_weights.c - weights.safetensors in a run directory: of a job's steps the latest stays */
 #include "libworker/train/end_weights.h"
 
+#include "libworker/train/metrics.h"
 #include "proto/file_write.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
@@ -15,31 +16,45 @@
 #include <unistd.h>
 
 enum {
-    LOCK_PATH_MAX = MS_PATH_MAX + 64,
-    LOCK_WAIT_MS = 10000, /* a third of the time that who saves has in a cancel */
+    BESIDE_MAX = MS_PATH_MAX + 64, /* bytes of the path of a file beside them */
+    LOCK_WAIT_MS = 10000,          /* a third of the time that who saves has in a cancel */
     LOCK_LOOK_MS = 20
 };
 
 /* ---- whose, and of which step ---- */
 
-static uint64_t step_of(const struct safetensors *file, const char *job_tag)
+/* What all steps left says not whose it is: the line of the end beside it does. */
+static int is_end_of_ours(const struct end_weights *place, uint64_t steps)
+{
+    char folder[MS_PATH_MAX + 1];
+    char path[BESIDE_MAX];
+    snprintf(path, sizeof(path), "%s/" METRICS_FILE,
+             ms_folder_of(place->path, folder, sizeof(folder)));
+    return steps > 0 && metrics_end_at(path, place->training) == steps;
+}
+
+static uint64_t step_of(const struct end_weights *place, const struct safetensors *file)
 {
     const char *format = safetensors_meta(file, "format");
     const char *of = safetensors_meta(file, "job_tag");
-    const char *steps = safetensors_meta(file, "steps");
-    const int is_ours = format != NULL && strcmp(format, MODEL_COPY_FORMAT) == 0 && of != NULL &&
-                        strcmp(of, job_tag) == 0 && steps != NULL;
-    return is_ours ? strtoull(steps, NULL, 10) : 0;
+    const char *text = safetensors_meta(file, "steps");
+    if (format == NULL || strcmp(format, MODEL_COPY_FORMAT) != 0 || text == NULL) {
+        return 0;
+    }
+    const uint64_t steps = strtoull(text, NULL, 10);
+    const int is_ours = of != NULL ? strcmp(of, place->job_tag) == 0 : is_end_of_ours(place, steps);
+    return is_ours ? steps : 0;
 }
 
 /* 0: none lies there that is of this job and of a later step. */
 static uint64_t find_later(const struct end_weights *place, uint64_t step)
 {
     struct safetensors *file = NULL;
-    if (place->job_tag[0] == '\0' || safetensors_open_own(place->path, &file, NULL) < 0) {
+    if (place->job_tag[0] == '\0' || place->is_last ||
+        safetensors_open_own(place->path, &file, NULL) < 0) {
         return 0;
     }
-    const uint64_t there = step_of(file, place->job_tag);
+    const uint64_t there = step_of(place, file);
     safetensors_close(file);
     return there > step && there <= INT64_MAX ? there : 0;
 }
@@ -47,10 +62,10 @@ static uint64_t find_later(const struct end_weights *place, uint64_t step)
 /* ---- the lock ---- */
 
 /* Beside them: they are replaced, and workers hold their folder. */
-static const char *name_lock(const struct end_weights *place, char ret[LOCK_PATH_MAX])
+static const char *name_lock(const struct end_weights *place, char ret[BESIDE_MAX])
 {
     char folder[MS_PATH_MAX + 1];
-    snprintf(ret, LOCK_PATH_MAX, "%s/.%s.lock", ms_folder_of(place->path, folder, sizeof(folder)),
+    snprintf(ret, BESIDE_MAX, "%s/.%s.lock", ms_folder_of(place->path, folder, sizeof(folder)),
              ms_name_of(place->path));
     return ret;
 }
@@ -58,7 +73,7 @@ static const char *name_lock(const struct end_weights *place, char ret[LOCK_PATH
 /* 1: held; 0: another process has it, or took its name away when it let go; -1: there are none. */
 static int try_lock(struct end_weights *place)
 {
-    char path[LOCK_PATH_MAX];
+    char path[BESIDE_MAX];
     const int fd = open(name_lock(place, path),
                         O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
     if (fd < 0) {
@@ -86,14 +101,15 @@ static void take_lock(struct end_weights *place)
     }
 }
 
-void end_weights_init(struct end_weights *place, const char *path, const char *job_tag)
+void end_weights_init(struct end_weights *place, const char *path, const char *job_tag,
+                      const char *training, int is_last)
 {
-    *place = (struct end_weights){path, job_tag, -1};
+    *place = (struct end_weights){path, job_tag, training, is_last, -1};
 }
 
 void end_weights_fini(struct end_weights *place)
 {
-    char path[LOCK_PATH_MAX];
+    char path[BESIDE_MAX];
     if (place->lock_fd >= 0) {
         (void)unlink(name_lock(place, path));
         close(place->lock_fd);
@@ -108,7 +124,8 @@ static int write_all(const struct end_weights *place, const struct model_copy *c
                      struct safetensors_writer **ret, struct ms_err *err)
 {
     const char *const more[] = {"job_tag", place->job_tag};
-    int rc = model_copy_begin(copy, place->path, more, place->job_tag[0] != '\0', ret, err);
+    const size_t n_more = place->job_tag[0] != '\0' && !place->is_last ? 1 : 0;
+    int rc = model_copy_begin(copy, place->path, more, n_more, ret, err);
     rc = rc < 0 ? rc : safetensors_sync(*ret, err);
     if (rc < 0) {
         safetensors_abandon(*ret);

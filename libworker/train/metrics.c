@@ -363,31 +363,54 @@ int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, s
     return put(metrics, err, "%s\"seconds\":%.3f}\n", line, done->seconds);
 }
 
-/* It stays whose it is: nothing of it is made anew, and what waits in the memory of its process
- * comes behind. */
+/* It stays whose it is: nothing of it is made anew. 1: and it can be read to its end; 0: it lacks a
+ * newline there, has no line of the training, or is no file. */
+static int look_at(struct metrics *metrics, int fd, const char *path, const char *training,
+                   struct ms_err *err)
+{
+    struct stat st;
+    *metrics = (struct metrics){.last_step = 0};
+    snprintf(metrics->path, sizeof(metrics->path), "%s", path);
+    snprintf(metrics->training, sizeof(metrics->training), "%s", training);
+    ms_line_out_init(&metrics->out, fd, MS_METRICS_PENDING);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        return 0;
+    }
+    int rc = look(metrics, err);
+    return rc < 0 ? rc : metrics->last_step > 0 && metrics->whole == st.st_size;
+}
+
+/* What waits in the memory of its process comes behind. */
 int metrics_add_done(const char *path, const char *training, const struct metrics_done *done,
                      struct ms_err *err)
 {
-    struct metrics metrics = {.last_step = 0};
-    struct stat st;
+    struct metrics metrics;
     int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_IO, "cannot open %s", path);
     }
-    snprintf(metrics.path, sizeof(metrics.path), "%s", path);
-    snprintf(metrics.training, sizeof(metrics.training), "%s", training);
-    ms_line_out_init(&metrics.out, fd, MS_METRICS_PENDING);
-    int rc = 0;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        rc = look(&metrics, err);
-        const int is_whole = rc == 0 && metrics.last_step > 0 && metrics.whole == st.st_size;
-        const int has_all = metrics.last_step >= done->steps &&
-                            (!done->has_eval || metrics.last_eval >= done->steps);
-        rc = is_whole && (has_all || metrics.is_done) ? metrics_put_done(&metrics, done, err) : rc;
+    int rc = look_at(&metrics, fd, path, training, err);
+    const int has_all =
+        metrics.last_step >= done->steps && (!done->has_eval || metrics.last_eval >= done->steps);
+    if (rc > 0) {
+        rc = has_all || metrics.is_done ? metrics_put_done(&metrics, done, err) : 0;
     }
     ms_line_out_fini(&metrics.out);
     close(fd);
     return rc;
+}
+
+uint64_t metrics_end_at(const char *path, const char *training)
+{
+    struct metrics metrics;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        return 0;
+    }
+    const int is_whole = look_at(&metrics, fd, path, training, NULL) > 0;
+    ms_line_out_fini(&metrics.out);
+    close(fd);
+    return is_whole && metrics.is_done ? metrics.done_steps : 0;
 }
 
 const char *metrics_format_loss(float loss, char *buf, size_t size)

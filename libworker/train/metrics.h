@@ -26,6 +26,8 @@
 
 struct metrics; /* one open file */
 
+#define METRICS_FILE "metrics.jsonl" /* in a run directory */
+
 enum { METRICS_TRAINING_MAX = 12 }; /* bytes of a training's name */
 
 struct metrics_step {
@@ -80,6 +82,9 @@ char *metrics_format_eval(const struct metrics_eval *eval);
  * has been told to its end: the line takes that one's place. */
 int metrics_add_done(const char *path, const char *training, const struct metrics_done *done,
                      struct ms_err *err);
+
+/* Of how many steps the end is with which the file ends, if that is this training's; else 0. */
+uint64_t metrics_end_at(const char *path, const char *training);
 
 /* The shortest decimal text that reads back as the same float, as numpy (and so MindSpore) prints
  * it: "2.4686084", "1.0", "1e-05". buf of 32 bytes; returns buf. */

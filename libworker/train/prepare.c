@@ -372,7 +372,7 @@ static int open_lines(struct train *train, struct ms_err *err)
         return rc;
     }
     if (cfg->rank == 0 && cfg->run_dir != NULL && cfg->run_dir[0] != '\0') {
-        snprintf(path, sizeof(path), "%s/metrics.jsonl", cfg->run_dir);
+        snprintf(path, sizeof(path), "%s/" METRICS_FILE, cfg->run_dir);
         rc = metrics_open(path, training, &train->metrics, err);
     }
     if (rc == 0) {

@@ -537,12 +537,10 @@ static int is_saver(const struct train *train)
     return train->cfg.rank == 0 || train->saves;
 }
 
-/* Of ranks that train for themselves no step of one is later than another's; and behind the last
- * step all stand at it, so that two runs of one job leave the same file. */
+/* Of ranks that train for themselves no step of one is later than another's. */
 static const char *weights_tag(const struct train *train)
 {
-    const int is_last = train->progress.step == train->known.steps_total;
-    return is_last || train->data_world < train->cfg.world ? "" : train->job_tag;
+    return train->data_world < train->cfg.world ? "" : train->job_tag;
 }
 
 static int save(const struct train *train, struct end_weights *place, const struct model_copy *copy,
@@ -575,7 +573,7 @@ static int add_done(const struct train *train, const struct metrics_done *done, 
     if (!train->saves || !has_run_dir(train)) {
         return 0;
     }
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", train->cfg.run_dir);
+    snprintf(path, sizeof(path), "%s/" METRICS_FILE, train->cfg.run_dir);
     return metrics_add_done(path, train->training, done, err);
 }
 
@@ -614,7 +612,8 @@ static int save_end(struct train *train, const struct model_copy *copy, struct t
     struct end_weights place;
     snprintf(path, sizeof(path), "%s/%s", has_run_dir(train) ? train->cfg.run_dir : "",
              TRAIN_WEIGHTS_FILE);
-    end_weights_init(&place, path, weights_tag(train));
+    end_weights_init(&place, path, weights_tag(train), train->training,
+                     train->progress.step == train->known.steps_total);
     int rc = save(train, &place, copy, &ret->later, err);
     if (rc < 0) {
         rc = name_missing(train, rc, err);

@@ -1,6 +1,7 @@
 /* test_end_weights.c - of a job's steps the latest stays, whoever saves beside this one */
 #include "libworker/train/end_weights.h"
 
+#include "libworker/train/metrics.h"
 #include "libworker/train/train.h"
 #include "tests/unit/train_case.h"
 
@@ -13,6 +14,7 @@ int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 
 static const char tag[] = "0123456789abcdef0123456789abcdef";
+static const char training[] = "3f2a9c0d1b22";
 static const char *dir;
 static char path[160];
 static struct model_copy *copy;
@@ -51,17 +53,36 @@ static void teardown(void)
 }
 
 /* Returns the later step that stays. */
-static uint64_t save(uint64_t step, const char *job_tag)
+static uint64_t save_as(uint64_t step, const char *job_tag, int is_last)
 {
     struct end_weights place;
     uint64_t later = 99;
     const uint64_t had = copy->steps;
-    end_weights_init(&place, path, job_tag);
+    end_weights_init(&place, path, job_tag, training, is_last);
     copy->steps = step;
     ck_ms_ok(end_weights_save(&place, copy, &later, err));
     copy->steps = had;
     end_weights_fini(&place);
     return later;
+}
+
+static uint64_t save(uint64_t step, const char *job_tag)
+{
+    return save_as(step, job_tag, 0);
+}
+
+/* The line of the end, as rank 0 writes it. */
+static void tell_end(const char *of, uint64_t step)
+{
+    char lines[200];
+    struct metrics *metrics = NULL;
+    const struct metrics_step last = {.epoch = 1, .step = step};
+    const struct metrics_done done = {.steps = step, .weights_sha256 = "", .plan_sha256 = ""};
+    snprintf(lines, sizeof(lines), "%s/" METRICS_FILE, dir);
+    ck_ms_ok(metrics_open(lines, of, &metrics, err));
+    ck_ms_ok(metrics_put_step(metrics, &last, err));
+    ck_ms_ok(metrics_put_done(metrics, &done, err));
+    metrics_close(metrics);
 }
 
 static void ck_lies_there(uint64_t step, const char *job_tag)
@@ -109,6 +130,26 @@ START_TEST(what_is_not_the_jobs_is_replaced)
 }
 END_TEST
 
+/* Two runs that made all steps leave the same file. _i: the end of another run, of another step, or
+ * none is told beside it. */
+START_TEST(what_all_steps_left_stays_where_its_end_is_told)
+{
+    static const char *const whose[] = {training, "0d1b223f2a9c", training, NULL};
+    const uint64_t told[] = {20, 20, 19, 0};
+    ck_assert_uint_eq(save_as(20, tag, 1), 0);
+    ck_lies_there(20, NULL);
+    if (whose[_i] != NULL) {
+        tell_end(whose[_i], told[_i]);
+    }
+
+    ck_assert_uint_eq(save(19, tag), _i == 0 ? 20 : 0);
+
+    ck_lies_there(_i == 0 ? 20 : 19, _i == 0 ? NULL : tag);
+    ck_assert_uint_eq(save_as(20, tag, 1), 0);
+    ck_lies_there(20, NULL);
+}
+END_TEST
+
 START_TEST(so_is_what_cannot_be_read)
 {
     ck_assert_uint_eq(save(18, tag), 0);
@@ -139,7 +180,7 @@ START_TEST(the_place_is_held_until_all_is_said)
     struct end_weights place;
     uint64_t later = 0;
     snprintf(lock, sizeof(lock), "%s/.%s.lock", dir, TRAIN_WEIGHTS_FILE);
-    end_weights_init(&place, path, tag);
+    end_weights_init(&place, path, tag, training, 0);
     ck_ms_ok(end_weights_save(&place, copy, &later, err));
 
     const int fd = open(lock, O_RDWR | O_CLOEXEC);
@@ -179,6 +220,7 @@ int main(void)
     tcase_add_test(tc, the_latest_step_of_a_job_stays);
     tcase_add_test(tc, what_is_not_the_jobs_is_replaced);
     tcase_add_test(tc, so_is_what_cannot_be_read);
+    tcase_add_loop_test(tc, what_all_steps_left_stays_where_its_end_is_told, 0, 4);
     tcase_add_test(tc, a_later_step_that_comes_while_this_one_is_written_stays);
     tcase_add_test(tc, the_place_is_held_until_all_is_said);
     tcase_add_loop_test(tc, a_lock_that_lies_there_keeps_nobody_out, 0, 2);

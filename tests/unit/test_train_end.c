@@ -410,6 +410,33 @@ static void ends_once_with(const char *digest)
     ck_assert_msg(strstr(line, digest) != NULL, "%s", line); /* the last one */
 }
 
+/* Rank 0 made the last step, and died before anybody heard of it. */
+START_TEST(weights_of_the_last_step_stay_where_a_rank_before_it_saves)
+{
+    char digest[MS_SHA256_HEX];
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, dir);
+    cfg.job_tag = tag;
+    first = train_create(&cfg);
+    ck_ms_ok(train_prepare(first, &info, err));
+    ck_ms_ok(train_run(first, &result, err));
+    memcpy(digest, result.weights_sha256, sizeof(digest));
+    train_destroy(first);
+
+    stopped_at(&second, 19, tag, "");
+    second->cfg.rank = 1;
+    second->cfg.run_dir = dir;
+    ck_ms_ok(train_stop_here(second, 1, &result, err));
+
+    ck_assert_msg(strstr(result.kept, "the weights of step 20 of this job are there already") !=
+                      NULL,
+                  "%s", result.kept);
+    ck_assert_uint_eq(step_there(), 20);
+    ends_once_with(digest);
+    train_destroy(second);
+}
+END_TEST
+
 START_TEST(weights_of_a_later_step_of_the_job_stay)
 {
     char digest[MS_SHA256_HEX];
@@ -598,6 +625,7 @@ int main(void)
     tcase_add_test(tc, who_saved_or_was_not_to_owes_nothing);
     tcase_add_test(tc, who_is_asked_and_has_no_run_directory_has_not_saved);
     tcase_add_test(tc, nor_has_who_is_stopped_before_its_end);
+    tcase_add_test(tc, weights_of_the_last_step_stay_where_a_rank_before_it_saves);
     tcase_add_test(tc, weights_of_a_later_step_of_the_job_stay);
     tcase_add_test(tc, they_stay_where_rank_0_ends_behind_them);
     tcase_add_loop_test(tc, weights_of_another_job_are_replaced, 0, 2);
