@@ -19,6 +19,7 @@
  * Dynamic clusters have no nodes to spare, and those of a run are on one host. */
 #include "daemon/sched/state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* In canonical JSON, where the folder is the section's first key. */
@@ -30,6 +31,12 @@ bool home_is_named(const uint8_t *spec, size_t size)
     return path != NULL && path < spec + size && *path != '/';
 }
 
+static void note_log(struct run *run, const char *path)
+{
+    free(run->home.log_path);
+    run->home.log_path = path[0] != '\0' ? dup_text(path) : NULL;
+}
+
 void home_note(struct sched *s, struct run *run, const struct node *at, uint64_t step)
 {
     const struct node_info *node = &at->info;
@@ -39,11 +46,17 @@ void home_note(struct sched *s, struct run *run, const struct node *at, uint64_t
     const bool is_same = !run->home.is_guess && strcmp(run->home.node_id, node->node_id) == 0 &&
                          run->home.folder == node->jobs_folder &&
                          strcmp(run->home.principal, node->principal) == 0;
+    const struct member *first = &run->members[0];
+    const bool has_log = first->hold != NULL && first->hold->node == at;
+    if (is_same && has_log && run->home.log_path == NULL) {
+        note_log(run, first->log_path);
+    }
     if (!run->home.is_guess && (step < run->home.step || (is_same && step == run->home.step))) {
         return; /* of two nodes with the same step who tells of it is there */
     }
     if (!is_same) { /* of one node it is enough that it is */
         results_changed(s, run);
+        note_log(run, has_log ? first->log_path : "");
     }
     ms_text_copy(run->home.node_id, sizeof(run->home.node_id), node->node_id);
     ms_text_copy(run->home.principal, sizeof(run->home.principal), node->principal);
@@ -74,6 +87,7 @@ void home_loses(struct sched *s, struct run *run, uint32_t rank)
         run->home.folder = 0;
         run->home.step = member->step > 0 ? member->step : 1;
         run->home.is_guess = true;
+        note_log(run, "");
     }
 }
 
@@ -92,6 +106,14 @@ bool home_is(const struct run *run, const struct node *node)
                               ? folder == run->home.folder
                               : strcmp(node->info.node_id, run->home.node_id) == 0;
     return is_there && !principal_is_anothers(run->home.principal, node->info.principal);
+}
+
+bool home_is_elsewhere(const struct sched *s, const struct run *run)
+{
+    const char *first = run->members[0].node_id;
+    const struct node *node = node_find(s, first);
+    return run->home.step > 0 && !run->home.is_guess && strcmp(first, run->home.node_id) != 0 &&
+           (node == NULL || !home_is(run, node));
 }
 
 /* A process holds the state, or one is at home, and reads it there. */
@@ -239,6 +261,14 @@ static const char *what_is_there(struct sched *s, const struct run *run)
                               run->home.folder != 0 && node->info.jobs_folder != run->home.folder;
     return emit_text(s, "which has the checkpoint of step %llu%s", step,
                      is_elsewhere ? " in another folder of jobs (jobs_dir) than it has now" : "");
+}
+
+const char *home_place(struct sched *s, const struct run *run)
+{
+    const struct node *node = node_find(s, run->home.node_id);
+    return node != NULL && home_is(run, node)
+               ? emit_text(s, "node %s on host %.40s", run->home.node_id, node->info.host_name)
+               : emit_text(s, "node %s", run->home.node_id);
 }
 
 const char *home_words(struct sched *s, const struct run *run)

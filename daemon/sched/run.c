@@ -40,6 +40,7 @@ void run_free(struct run *run)
     free(run->formers);
     free(run->members);
     free(run->evals);
+    free(run->home.log_path);
     free(run);
 }
 

@@ -215,7 +215,8 @@ struct run {
     struct {                /* where its newest checkpoint is that is known; step 0: nowhere */
         char node_id[MS_NAME_MAX + 1], principal[MS_PRINCIPAL_MAX + 1];
         uint64_t folder, step;
-        bool is_guess; /* where rank 0 was, and perhaps saved: not stored */
+        bool is_guess;  /* where rank 0 was, and perhaps saved: not stored */
+        char *log_path; /* of rank 0 there; owned; NULL: not known since a restart, or not said */
     } home;
     struct timer round;     /* at the next of these */
     struct list recovering; /* in sched.recovering: a round is due */
@@ -386,6 +387,8 @@ void home_loses(struct sched *s, struct run *run, uint32_t rank);
 /* Which rank is for nobody else; MS_WORKERS_MAX: none, for it is not waited for. */
 uint32_t home_rank(const struct sched *s, const struct run *run);
 bool home_is(const struct run *run, const struct node *node);
+/* It is known, and another one than the node that has rank 0, or had it last. */
+bool home_is_elsewhere(const struct sched *s, const struct run *run);
 /* Nobody else holds the state, and who has the rank is at home (is_link: or another one, and they
  * may not reach each other): that it ends before it is ready is no more than if home stayed away.
  */
@@ -403,6 +406,7 @@ uint32_t home_mark(struct sched *s);
 bool home_is_kept(const struct sched *s, const struct node *node, const struct run *run);
 int64_t home_until_ms(const struct sched *s, const struct run *run);
 const char *home_words(struct sched *s, const struct run *run); /* while it is waited for */
+const char *home_place(struct sched *s, const struct run *run); /* node, and host where known */
 
 /* last.c: which ranks have what the last step left */
 

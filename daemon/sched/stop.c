@@ -218,27 +218,56 @@ static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
     }
 }
 
+/* " in <folder>" of that log; "": it is not known, or a part of it would lead nowhere. */
+static const char *folder_words(struct sched *s, const char *log_path)
+{
+    enum { PLACE_SHOWN = 120 };
+    const char *slash = log_path != NULL ? strrchr(log_path, '/') : NULL;
+    const int n = slash != NULL ? (int)(slash - log_path) : 0;
+    return n > 0 && n <= PLACE_SHOWN ? emit_text(s, " in %.*s", n, log_path) : "";
+}
+
 /* Which of the checkpoints from before are whole is known where they lie, and to `msctl run`, which
  * looks there: this says where, and what goes on from the newest of those. */
 static const char *before_words(struct sched *s, const struct job *job)
 {
-    enum { PLACE_SHOWN = 120 };
-    const struct member *first = &job->run->members[0];
+    const struct run *run = job->run;
+    const struct member *first = &run->members[0];
     if (!spec_says(job->spec, job->spec_bytes, "\"checkpoint\":{")) {
         return ", and the job has no key checkpoint";
-    }
-    const char *slash = strrchr(first->log_path, '/');
-    const int n = slash != NULL ? (int)(slash - first->log_path) : 0;
-    if (s->mode->names_run_dir || n == 0 || n > PLACE_SHOWN) { /* a part of it leads nowhere */
-        return "";
     }
     const char *way = s->mode->no_submit != NULL
                           ? "key resume"
                           : emit_text(s, "msctl submit --resume %llu", (unsigned long long)job->id);
-    return emit_text(s,
-                     "; what key checkpoint had saved before is on host %.40s in %.*s: %s goes on "
-                     "from the newest that is whole",
-                     first->host_name, n, first->log_path, way);
+    if (home_is_elsewhere(s, run)) { /* whoever had rank 0 since has saved none */
+        return emit_text(s, "; the checkpoint of step %llu is on %s%s: %s goes on from it",
+                         (unsigned long long)run->home.step, home_place(s, run),
+                         folder_words(s, run->home.log_path), way);
+    }
+    const char *folder = s->mode->names_run_dir ? "" : folder_words(s, first->log_path);
+    return folder[0] != '\0'
+               ? emit_text(s,
+                           "; what key checkpoint had saved before is on host %.40s%s: %s goes on "
+                           "from the newest that is whole",
+                           first->host_name, folder, way)
+               : "";
+}
+
+static bool holds_nothing(const struct member *member)
+{
+    return !member->has_state && !member->has_plan;
+}
+
+/* Some are left, and none of them had got as far as to take the state. */
+static bool none_held(const struct run *run)
+{
+    bool has_some = false;
+    bool is = true;
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        has_some |= run->members[rank].hold != NULL;
+        is = is && holds_nothing(&run->members[rank]);
+    }
+    return has_some && is;
 }
 
 static const char *kept_words(struct sched *s, const struct job *job)
@@ -250,14 +279,17 @@ static const char *kept_words(struct sched *s, const struct job *job)
                          first->node_id);
     }
     if (run->kept[0] != '\0') {
-        return run->kept;
+        const bool is_nothing = run->kept_step == 0 && none_held(run);
+        return is_nothing ? emit_text(s, "%s%s", run->kept, before_words(s, job)) : run->kept;
     }
     if (run->unkept[0] != '\0') {
         return text_behind(
             s, run->unsaved ? "the weights are not saved: " : "nothing is saved: ", run->unkept);
     }
-    return run->n_in[RANK_LOST] > 0 && needs_another(run)
-               ? emit_text(s, "nothing is saved: no rank that is left did%s", before_words(s, job))
+    const bool is_none = none_held(run);
+    return (is_none || run->n_in[RANK_LOST] > 0) && needs_another(run)
+               ? emit_text(s, "nothing is saved: no rank that is left %s%s",
+                           is_none ? "held the state" : "did", before_words(s, job))
                : "";
 }
 
@@ -431,9 +463,19 @@ void stop_note_unkept(struct sched *s, struct run *run, uint32_t rank, const cha
                     text[0] != '\0' ? text : "it could not"));
 }
 
+/* Its word is ours, given back: it had nothing to save, and was told to stop. */
+static bool is_echo(const struct run *run, uint32_t rank, const Ms__RankDone *msg)
+{
+    return msg->code == MS_E_CANCELLED && holds_nothing(&run->members[rank]) &&
+           strcmp(msg->text, run->cancel_text) == 0;
+}
+
 void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
 {
     struct run *run = job->run;
+    if (is_echo(run, rank, msg)) {
+        return;
+    }
     if (msg->code != MS_OK && rank == 0) {
         stop_note_unkept(s, run, rank, msg->text);
     } else if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= run->kept_step) {

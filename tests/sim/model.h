@@ -536,6 +536,7 @@ void m_home_note(const struct model *m, struct m_job *job, const struct m_node *
                  uint64_t step);
 void m_home_guess(const struct model *m, struct m_job *job); /* rank 0 did not come back to us */
 bool m_is_at_home(const struct m_job *job, const struct m_node *node);
+bool m_home_is_away(const struct model *m, const struct m_job *job);  /* not where rank 0 is */
 bool m_state_is_held(const struct model *m, const struct m_job *job); /* or is read by a rank */
 /* One rank is for who is there; perhaps: a timer may not have been heard yet. */
 bool m_awaits_holder(const struct model *m, const struct m_job *job, bool perhaps);

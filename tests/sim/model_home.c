@@ -42,6 +42,17 @@ bool m_is_at_home(const struct m_job *job, const struct m_node *node)
            (strcmp(job->home_owner, "anyone") == 0 || strcmp(job->home_owner, node->owner) == 0);
 }
 
+/* Where the newest checkpoint is that is known, another node than that of rank 0: none of its
+ * folder. */
+bool m_home_is_away(const struct model *m, const struct m_job *job)
+{
+    const struct m_node *first =
+        job->n_ranks > 0 ? m_node_find((struct model *)m, job->ranks[0].node) : NULL;
+    return job->home_step > 0 && !job->home_guess && job->n_ranks > 0 &&
+           strcmp(job->ranks[0].node, job->home) != 0 &&
+           (first == NULL || !m_is_at_home(job, first));
+}
+
 /* A process holds the state, or one is where the checkpoints are. */
 bool m_state_is_held(const struct model *m, const struct m_job *job)
 {

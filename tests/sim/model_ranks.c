@@ -742,6 +742,16 @@ static void give_up_saver(const struct model *m, struct m_job *job)
     }
 }
 
+/* Where the newest checkpoint from before is, when nobody is left who could save a later one. */
+static bool tells_home(const struct model *m, const struct m_job *job, const char *reason)
+{
+    char words[MS_NAME_MAX + 64];
+    snprintf(words, sizeof(words), "; the checkpoint of step %llu is on node %s",
+             (ull)job->home_step, job->home);
+    return strstr(reason, "; nothing is saved: no rank that is left ") == NULL ||
+           !m_home_is_away(m, job) || strstr(reason, words) != NULL;
+}
+
 /* What the ranks that stopped have saved is told, or that nothing is. */
 static bool tells_kept(const struct m_job *job, const char *reason)
 {
@@ -791,6 +801,10 @@ static void judge_cancelled(struct model *m, struct m_job *job, const struct sch
     if (!over && m_awaits_back(m, job)) {
         sim_fail(m->w, "model: job %llu is CANCELLED, and a rank may come back with its step",
                  (ull)job->id);
+    }
+    if (m_stops_at_step(job) && all_over && !over && !tells_home(m, job, row->reason)) {
+        sim_fail(m->w, "model: job %llu is CANCELLED, and does not say where its checkpoint is: %s",
+                 (ull)job->id, row->reason);
     }
     if (m_stops_at_step(job) && all_over && !over && !tells_kept(job, row->reason)) {
         sim_fail(m->w, "model: job %llu is CANCELLED, and does not say what is saved: %s",

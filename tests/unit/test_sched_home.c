@@ -1140,6 +1140,74 @@ START_TEST(two_jobs_with_one_node_do_not_keep_it_from_each_other)
 }
 END_TEST
 
+/* ---- a cancel while whoever has rank 0 holds nothing ------------------------------------------
+ */
+
+/* w0 had rank 0 and saved; the spare node takes that, and the last one that held the state is lost.
+ * alice's connection. */
+static uint64_t cancelled_at_a_spare(uint64_t *ret_spare)
+{
+    *ret_spare = running_with(here, 2);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    conns[0] = *ret_spare;
+    const uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_beat(*ret_spare);
+    return alice;
+}
+
+/* What it was told, and nothing of its own. */
+static void says_back(uint64_t conn, uint64_t generation, const char *text)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.code = MS_E_CANCELLED;
+    msg.text = (char *)text;
+    msg.weights_sha256 = msg.plan_sha256 = msg.log_path = (char *)"";
+    fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
+}
+
+static void beat_until_it_stops(uint64_t spare)
+{
+    for (int64_t at = 0; fix_heard(spare, MS_MSG_STOP) == NULL; at += FIX_LEASE_MS / 4) {
+        ck_assert_int_lt(at, 2 * MS_UNHEARD_MS);
+        fix_beat(spare);
+        fix_pass(FIX_LEASE_MS / 4);
+    }
+}
+
+static const char is_on_w0[] =
+    "cancelled by alice; nothing is saved: no rank that is left held the state; the checkpoint of "
+    "step 200 is on node w0 on host h in /run: msctl submit --resume 1 goes on from it";
+
+START_TEST(a_cancel_names_the_node_that_has_them)
+{
+    uint64_t spare = 0;
+    const uint64_t alice = cancelled_at_a_spare(&spare);
+
+    fix_cancel(alice, 1, 1);
+    beat_until_it_stops(spare);
+    says_back(spare, 2, "cancelled by alice");
+
+    ended(JOB_CANCELLED, is_on_w0);
+}
+END_TEST
+
+/* It was told to stop, and has a word of its own. */
+START_TEST(what_it_says_itself_is_said_on)
+{
+    uint64_t spare = 0;
+    const uint64_t alice = cancelled_at_a_spare(&spare);
+
+    fix_cancel(alice, 1, 1);
+    beat_until_it_stops(spare);
+    says_back(spare, 2, "cannot read the data");
+
+    ended(JOB_CANCELLED, "nothing is saved: rank 0 (node spare) says: cannot read the data");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sched_home");
@@ -1196,6 +1264,8 @@ int main(void)
     tcase_add_loop_test(t, where_a_folder_is_not_known_the_name_is_enough, 0, 2);
     tcase_add_test(t, a_node_with_the_same_folder_is_kept_for_its_job);
     tcase_add_test(t, two_jobs_with_one_node_do_not_keep_it_from_each_other);
+    tcase_add_test(t, a_cancel_names_the_node_that_has_them);
+    tcase_add_test(t, what_it_says_itself_is_said_on);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
