@@ -73,7 +73,8 @@ static int get(struct fetch_run *run, size_t node, const struct cli_saved *saved
     wanted.directory = saved->directory;
     wanted.prefix = saved->prefix;
     wanted.folder = saved->nodes[node].folder;
-    const struct fetch_wish wish = {run->job, saved->nodes[node].rank, MS_FETCH_LOG, &wanted};
+    const struct fetch_wish wish = {run->job, saved->nodes[node].rank, saved->nodes[node].what,
+                                    &wanted};
     struct fetch_result got;
     return fetch_run_get(run, &wish, 1, &got, ret_came);
 }

@@ -79,7 +79,7 @@ struct asking {
     struct ms_err first; /* of a node that gave none */
 };
 
-static int take(struct asking *a, uint32_t rank, const struct fetch_result *of,
+static int take(struct asking *a, uint32_t rank, unsigned what, const struct fetch_result *of,
                 struct saved_list *list, struct ms_err *err)
 {
     struct cli_saved *saved = a->saved;
@@ -92,6 +92,7 @@ static int take(struct asking *a, uint32_t rank, const struct fetch_result *of,
     struct cli_saved_node *node = &saved->nodes[saved->n_nodes++];
     memset(node, 0, sizeof(*node));
     node->rank = rank;
+    node->what = what;
     snprintf(node->node_id, sizeof(node->node_id), "%s", of->node_id);
     snprintf(node->host_name, sizeof(node->host_name), "%s", of->host_name);
     snprintf(node->folder, sizeof(node->folder), "%s", list->folder);
@@ -108,13 +109,24 @@ static int take(struct asking *a, uint32_t rank, const struct fetch_result *of,
                : ms_fail(err, MS_E_NOMEM, "no memory for the checkpoints of a job");
 }
 
-static int ask_rank(struct asking *a, uint32_t rank, struct ms_err *err)
+/* By its rank, as which it has another node than now where what says so. */
+static int is_taken(const struct cli_saved *saved, const char *node_id)
+{
+    for (size_t i = 0; i < saved->n_nodes; i++) {
+        if (strcmp(saved->nodes[i].node_id, node_id) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int ask_node(struct asking *a, uint32_t rank, unsigned what, struct ms_err *err)
 {
     const struct fetch_saved wanted = {.what = MS_SAVED_LIST,
                                        .directory = a->saved->directory,
                                        .prefix = a->saved->prefix,
                                        .name = "the list of checkpoints"};
-    const struct fetch_wish wish = {a->saved->job, rank, MS_FETCH_LOG, &wanted};
+    const struct fetch_wish wish = {a->saved->job, rank, what, &wanted};
     struct fetch_result of;
     struct saved_list list;
     char *text = NULL;
@@ -125,8 +137,8 @@ static int ask_rank(struct asking *a, uint32_t rank, struct ms_err *err)
     free(text);
     if (rc == MS_OK) {
         a->n_answers++;
-        a->has_rank_0 |= rank == 0;
-        rc = take(a, rank, &of, &list, err);
+        a->has_rank_0 |= rank == 0 && what == MS_FETCH_LOG;
+        rc = is_taken(a->saved, of.node_id) ? MS_OK : take(a, rank, what, &of, &list, err);
         saved_list_fini(&list);
     }
     return rc;
@@ -151,27 +163,43 @@ static int by_step(const void *a, const void *b)
                                           : (x->node > y->node) - (x->node < y->node);
 }
 
-static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
+/* Of one that gave none. Below 0: which no other node changes. */
+static int note_away(struct asking *a, int rc, const struct ms_err *why, struct ms_err *err)
 {
-    for (size_t i = 0; i < job->n_ranks; i++) {
-        struct ms_err why = {0, ""};
-        int rc = was_asked(job, i) ? MS_OK : ask_rank(a, job->ranks[i]->rank, &why);
-        if (rc == MS_OK) {
-            continue;
-        }
-        if (rc == MS_E_REFUSED || rc == MS_E_NOMEM ||
-            client_get_state(a->cli->client) != CLIENT_OPEN) {
-            *err = why; /* which no other node changes */
-            return rc;
-        }
-        a->away_code = a->away_code == 0 && rc != MS_E_NOT_FOUND ? rc : a->away_code;
-        if (a->first.code != 0) {
-            cli_say(a->cli, "%s", why.text);
-        } else {
-            a->first = why;
-        }
+    if (rc == MS_E_REFUSED || rc == MS_E_NOMEM || client_get_state(a->cli->client) != CLIENT_OPEN) {
+        *err = *why;
+        return rc;
+    }
+    a->away_code = a->away_code == 0 && rc != MS_E_NOT_FOUND ? rc : a->away_code;
+    if (a->first.code != 0) {
+        cli_say(a->cli, "%s", why->text);
+    } else {
+        a->first = *why;
     }
     return MS_OK;
+}
+
+/* Had its rank 0, and may have none any more. A scheduler of before says that it knows of no such
+ * result, and one that knows of no such node that there is none. */
+static int ask_home(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
+{
+    struct ms_err why = {0, ""};
+    const int may_be = job->n_ranks > 0 && job->ranks_lost + job->recoveries > 0;
+    const int rc = may_be ? ask_node(a, 0, MS_FETCH_SAVED, &why) : MS_OK;
+    return rc == MS_OK || rc == MS_E_NOT_FOUND || rc == MS_E_INVALID ? MS_OK
+                                                                     : note_away(a, rc, &why, err);
+}
+
+static int ask_all(struct asking *a, const Ms__JobInfo *job, struct ms_err *err)
+{
+    int rc = MS_OK;
+    for (size_t i = 0; rc == MS_OK && i < job->n_ranks; i++) {
+        struct ms_err why = {0, ""};
+        const int asked =
+            was_asked(job, i) ? MS_OK : ask_node(a, job->ranks[i]->rank, MS_FETCH_LOG, &why);
+        rc = asked == MS_OK ? MS_OK : note_away(a, asked, &why, err);
+    }
+    return rc == MS_OK ? ask_home(a, job, err) : rc;
 }
 
 /* A cancel saves the step at which the job stops: rank 0's own list has it, where there was room.

@@ -9,7 +9,8 @@
 #include <jansson.h>
 
 struct cli_saved_node { /* that has something */
-    uint32_t rank;      /* by which it is asked */
+    uint32_t rank;      /* by which it is asked, ... */
+    unsigned what;      /* ... and by what: enum ms_fetch */
     char node_id[MS_NAME_MAX + 1];
     char host_name[MS_HOST_MAX + 1];
     char folder[MS_PATH_MAX + 1];
@@ -37,7 +38,8 @@ struct cli_saved {
     size_t best_node;
 };
 
-/* Asks each node of the job's ranks once. Nodes that do not answer are said on cli->err, unless all
+/* Asks each node of the job's ranks once and, where it lost some, the node with the newest that the
+ * scheduler knows of. Nodes that do not answer are said on cli->err, unless all
  * are such: then the first one's error. A job that saved nothing is no error. */
 int cli_saved_find(struct cli *cli, const Ms__JobInfo *job, struct cli_saved *ret,
                    struct ms_err *err);

@@ -91,7 +91,7 @@ static int get_manifest(struct cli *cli, const struct submit_resume *resume, uin
                                        .borrower = borrower,
                                        .name = cli_saved_name(&resume->saved, resume->chosen, name),
                                        .folder = node->folder};
-    const struct fetch_wish wish = {resume->job, node->rank, MS_FETCH_LOG, &wanted};
+    const struct fetch_wish wish = {resume->job, node->rank, node->what, &wanted};
     struct fetch_result of;
     return fetch_text(cli, &wish, ret, ret_size, &of, err);
 }

@@ -64,7 +64,13 @@ enum ms_msg {
 };
 
 /* Fetch.what: a result of a job. Never renumber. */
-enum ms_fetch { MS_FETCH_WEIGHTS = 1, MS_FETCH_METRICS = 2, MS_FETCH_LOG = 3 };
+enum ms_fetch {
+    MS_FETCH_WEIGHTS = 1,
+    MS_FETCH_METRICS = 2,
+    MS_FETCH_LOG = 3,
+    MS_FETCH_SAVED =
+        4, /* of the node with the newest checkpoint, which has no rank 0 now: its log */
+};
 /* FetchRead.saved: of what the job has saved on that node. Never renumber. */
 enum ms_saved {
     MS_SAVED_LIST = 1,     /* which there are (libworker/train/saved_list.h) */

@@ -12,6 +12,7 @@
 struct conn;
 struct job;
 struct node;
+struct run;
 
 struct watch {
     struct list by_job, by_conn, all;
@@ -75,9 +76,11 @@ void route_fail(struct sched *s, struct route *route, int code, const char *caus
  * there is none. */
 struct node *result_holder(struct sched *s, uint64_t job, uint32_t rank, unsigned what,
                            int *ret_code, const char **ret_text);
-const char *result_name(unsigned what); /* "log", "weights", "metrics" */
+const char *result_name(unsigned what); /* "log", "weights", "metrics", "checkpoints" */
 /* Where a result lies on its node, for who must look there; the job has a run. */
 const char *result_words(struct sched *s, const struct job *job, uint32_t rank, unsigned what);
+/* The log that it lies beside, or is; "": not known. */
+const char *result_log(const struct run *run, uint32_t rank, unsigned what);
 void routes_drop_node(struct sched *s, const struct node *node, const char *reason);
 
 /* What info_job and its frame may take of tick memory. */

@@ -22,10 +22,10 @@ static bool fetch_refused(struct sched *s, const struct conn *conn, uint32_t fra
                    "job %llu belongs to %s and you are %s: only its owner or an admin may fetch "
                    "its results",
                    id, job->owner, conn->peer.who.id);
-    } else if (msg->what < MS_FETCH_WEIGHTS || msg->what > MS_FETCH_LOG) {
+    } else if (msg->what < MS_FETCH_WEIGHTS || msg->what > MS_FETCH_SAVED) {
         emit_error(s, conn->id, frame_id, MS_E_INVALID,
-                   "result %u of job %llu is none that this release knows: weights, metrics and "
-                   "logs can be fetched",
+                   "result %u of job %llu is none that this release knows: weights, metrics, logs "
+                   "and checkpoints can be fetched",
                    msg->what, id);
     } else if (msg->what != MS_FETCH_LOG && msg->rank != 0) {
         emit_error(s, conn->id, frame_id, MS_E_INVALID,
@@ -75,7 +75,7 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
     grant.route = route->number;
     grant.job = msg->job;
     grant.rank = rank;
-    grant.what = msg->what;
+    grant.what = msg->what == MS_FETCH_SAVED ? MS_FETCH_LOG : msg->what; /* beside which they lie */
     grant.job_tag = (char *)job_tag(s, job_find(s, msg->job));
     grant.asker = conn->peer.who.id;
     grant.admin = (conn->peer.who.roles & MS_ROLE_ADMIN) != 0;
@@ -109,7 +109,7 @@ void on_fetch_ready(struct sched *s, struct conn *conn, const struct sched_event
     ticket.cert_sha256 = msg->cert_sha256;
     ticket.token = msg->token;
     ticket.size = msg->size;
-    ticket.log_path = run != NULL ? run->members[route->rank].log_path : (char *)"";
+    ticket.log_path = run != NULL ? (char *)result_log(run, route->rank, route->fetch) : (char *)"";
     emit_send(s, route->client, MS_MSG_FETCH_TICKET, route->frame_id, &ticket.base);
     route_drop(s, route);
 }

@@ -67,7 +67,16 @@ void routes_drop_node(struct sched *s, const struct node *node, const char *reas
 
 const char *result_name(unsigned what)
 {
-    return what == MS_FETCH_WEIGHTS ? "weights" : what == MS_FETCH_METRICS ? "metrics" : "log";
+    return what == MS_FETCH_WEIGHTS   ? "weights"
+           : what == MS_FETCH_METRICS ? "metrics"
+           : what == MS_FETCH_SAVED   ? "checkpoints"
+                                      : "log";
+}
+
+const char *result_log(const struct run *run, uint32_t rank, unsigned what)
+{
+    const char *home = run->home.log_path != NULL ? run->home.log_path : "";
+    return what == MS_FETCH_SAVED ? home : run->members[rank].log_path;
 }
 
 /* Where it lies on the node: the rank's log, or a file beside it. */
@@ -75,6 +84,11 @@ const char *result_words(struct sched *s, const struct job *job, uint32_t rank, 
 {
     const char *path = job->run->members[rank].log_path;
     const char *slash = strrchr(path, '/');
+    if (what == MS_FETCH_SAVED) {
+        path = result_log(job->run, rank, what);
+        return path[0] != '\0' ? emit_text(s, "they lie beside its log: %.160s", path)
+                               : "they lie in its folder of the job";
+    }
     if (slash == NULL || (what != MS_FETCH_WEIGHTS && what != MS_FETCH_METRICS)) {
         return log_words(s, job, rank);
     }
@@ -88,6 +102,44 @@ static bool begins_anew(const struct sched *s, const struct node *node)
 {
     return node != NULL && node->state == NODE_LEFT && node->returns &&
            s->now.mono_ms - node->seen_ms < s->cfg.lease_ms;
+}
+
+/* Where the job's newest checkpoint is, and no rank 0 any more. */
+static struct node *saved_holder(struct sched *s, const struct job *job, int *ret_code,
+                                 const char **ret_text)
+{
+    const struct run *run = job->run;
+    const unsigned long long id = job->id;
+    const char *place = home_place(s, run);
+    if (!home_is_elsewhere(s, run)) {
+        *ret_text =
+            emit_text(s,
+                      "no other node than that of rank 0 has a newer checkpoint of job %llu, "
+                      "as far as is known",
+                      id);
+        return NULL;
+    }
+    struct node *node = node_find(s, run->home.node_id);
+    if (begins_anew(s, node)) {
+        *ret_code = MS_E_UNAVAILABLE;
+        *ret_text = emit_text(s,
+                              "checkpoints of job %llu: %s begins anew for another job, and comes "
+                              "back in a moment: try again",
+                              id, place);
+        return NULL;
+    }
+    if (node == NULL || node->conn == NULL || !home_is(run, node)) {
+        const bool is_other = node != NULL && node->conn != NULL;
+        *ret_code = MS_E_UNREACHABLE;
+        *ret_text = emit_text(s, "checkpoints of job %llu: %s, which has that of step %llu, %s; %s",
+                              id, place, (unsigned long long)run->home.step,
+                              is_other ? "is another one's now, or has another folder of jobs "
+                                         "(jobs_dir)"
+                                       : "is not connected",
+                              result_words(s, job, 0, MS_FETCH_SAVED));
+        return NULL;
+    }
+    return node;
 }
 
 struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsigned what,
@@ -117,6 +169,9 @@ struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsi
                                     "directory on the nodes",
                                     id, name);
         return NULL;
+    }
+    if (what == MS_FETCH_SAVED) {
+        return saved_holder(s, job, ret_code, ret_text);
     }
     const struct member *member = &job->run->members[rank];
     struct node *node = node_find(s, member->node_id);

@@ -38,7 +38,7 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     home.folder = run->home.folder;
     home.step = run->home.step;
     const bool has_home = run->home.step > 0 && !run->home.is_guess;
-    msg.home = has_home && !job_is_ended(run->job) ? &home : NULL;
+    msg.home = has_home ? &home : NULL;
     formers_pack(s, run, &msg);
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);

@@ -118,4 +118,37 @@ reap "$home"
 ok "what it has read is known to be there" wait_for 60 says "waits for node $home, which has the checkpoint of step" as alice show 8
 node "$home"
 ok "and has the weights of the undisturbed one" ends_like 8
+
+# ---- all that hold the state die, and a node that holds none has rank 0 when the job is cancelled: they are found all the same
+for n in n1 n2 n3; do node_is_there $n || node $n; done
+ok "three nodes are idle for one more" wait_for 120 idle 3
+ok "a job of two is submitted" [ "$(as alice submit -n 2 --set steps=100000 "$T/job.yaml")" = 9 ]
+ok "it has saved a checkpoint" wait_for 120 holds saves 9
+other=$(node_of 9 1)
+for n in n1 n2 n3; do [ $n = "$home" ] || [ $n = "$other" ] || spare=$n; done
+kill -STOP "${pid_of[$spare]}"
+kill -KILL "${pid_of[$home]}"
+reap "$home"
+spare_has() { [ "$(node_of "$1" 0)" = "$spare" ]; }
+ok "the spare node has rank 0" wait_for 60 spare_has 9
+kill -KILL "${pid_of[$other]}"
+reap "$other"
+kill -CONT "${pid_of[$spare]}"
+as alice cancel 9 >"$T/cancelled" 2>&1
+ok "the job is cancelled" wait_for 60 in_state 9 CANCELLED
+ok "its reason says who held the state" says "nothing is saved: no rank that is left held the state; the checkpoint of step" as alice show 9
+ok "and where the checkpoint is" says "is on node $home on host" as alice show 9
+ok "in which folder, and what goes on from it" says " in $T/jobs-$home/9: msctl submit --resume 9 goes on from it" as alice show 9
+ok "while that node is away nothing is chosen" says "checkpoints of job 9: node $home on host" as alice fetch --list 9
+node "$home"
+node "$other"
+ok "it is back" wait_for 120 idle 3
+ok "its checkpoints are listed" says "$home" as alice fetch --list 9
+ok "and come" as alice fetch --checkpoint latest -o "$T/fetched" 9
+stop a TERM
+ok "the scheduler is back once more" start_head "$HEAD"
+ok "with all nodes" wait_for 120 idle 3
+ok "it knows where they are" says "$home" as alice fetch --list 9
+ok "a new job goes on from there" says "job 10 goes on from x-" as alice submit --resume 9
+ok "to which that node lends them" test -e "$T/jobs-$home/9/.lent-10"
 finish

@@ -21,9 +21,20 @@ void m_ask_fetch(struct model *m, struct m_ask *ask, const Ms__Fetch *msg)
     ask->what = msg->what;
 }
 
+/* This node is to give it. */
+static bool has_it(const struct model *m, const struct m_ask *ask, const struct m_job *job,
+                   const struct m_node *node)
+{
+    return ask->what == MS_FETCH_SAVED
+               ? m_home_is_away(m, job) && strcmp(job->home, node->id) == 0 &&
+                     m_is_at_home(job, node)
+               : strcmp(job->ranks[ask->rank].node, node->id) == 0 &&
+                     !m_is_anothers(&job->ranks[ask->rank], node);
+}
+
 static bool is_nonsense(const struct m_ask *ask, const struct m_job *job)
 {
-    return ask->what < MS_FETCH_WEIGHTS || ask->what > MS_FETCH_LOG ||
+    return ask->what < MS_FETCH_WEIGHTS || ask->what > MS_FETCH_SAVED ||
            (ask->what != MS_FETCH_LOG && ask->asked_rank != 0) || ask->rank >= job->workers;
 }
 
@@ -40,9 +51,8 @@ static bool is_asked(struct model *m, const struct m_ask *ask, const struct m_no
     const struct m_job *job = m_job_find(m, ask->job);
     return ask->type == MS_MSG_FETCH && ask->route == 0 && ask->conn == m->event->conn &&
            ask->id == m->event->id && asker != NULL && job != NULL && may_fetch(asker, job) &&
-           !is_nonsense(ask, job) && ask->rank < job->n_ranks &&
-           strcmp(job->ranks[ask->rank].node, node->id) == 0 && knows_fetch(node) &&
-           !m_is_anothers(&job->ranks[ask->rank], node);
+           !is_nonsense(ask, job) && ask->rank < job->n_ranks && has_it(m, ask, job, node) &&
+           knows_fetch(node);
 }
 
 /* Whose certificate opens the file; "": he has none. */
@@ -58,7 +68,8 @@ void m_judge_fetch_grant(struct model *m, const struct m_conn *conn, const Ms__F
     for (size_t i = 0; i < m->asks.n && node != NULL; i++) {
         struct m_ask *ask = &m->asks.at[i];
         if (is_asked(m, ask, node) && msg->job == ask->job && msg->rank == ask->rank &&
-            msg->what == ask->what && strcmp(msg->principal, asker_of(m, ask)) == 0) {
+            msg->what == (ask->what == MS_FETCH_SAVED ? MS_FETCH_LOG : ask->what) &&
+            strcmp(msg->principal, asker_of(m, ask)) == 0) {
             ask->route = msg->route;
             memcpy(ask->node, node->id, sizeof(ask->node));
             return;
@@ -100,12 +111,35 @@ void m_judge_ticket(struct model *m, const struct m_ask *ask, const Ms__FetchTic
         strcmp(from->cert_sha256, msg->cert_sha256) != 0 || strcmp(node->id, msg->node_id) != 0 ||
         strcmp(node->host_name, msg->host_name) != 0 ||
         strcmp(node->cert_name, msg->cert_name) != 0 ||
-        strcmp(has_ranks ? job->ranks[ask->rank].log : "", msg->log_path) != 0) {
+        (ask->what == MS_FETCH_SAVED
+             ? !has_ranks && msg->log_path[0] != '\0'
+             : strcmp(has_ranks ? job->ranks[ask->rank].log : "", msg->log_path) != 0)) {
         sim_fail(m->w,
                  "model: for result %u of job %llu rank %u a ticket names node %s (%s) and %s, "
                  "and node %s was asked",
                  ask->what, (ull)ask->job, ask->rank, msg->node_id, msg->cert_name, msg->log_path,
                  ask->node);
+    }
+}
+
+/* Of what it was asked for, there, and before the node was. */
+static bool saved_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_t code)
+{
+    const struct m_job *job = m_job_find(m, ask->job);
+    const struct m_node *node = m_node_find(m, job->home);
+    const bool has_ranks = job->n_ranks > 0 && !job->members_dropped && job->state != JOB_QUEUED;
+    const bool is_known = has_ranks && m_home_is_away(m, job);
+    switch (code) {
+    case MS_E_NOT_FOUND:
+        return !is_known;
+    case MS_E_UNSUPPORTED:
+        return is_known && node != NULL && !knows_fetch(node);
+    case MS_E_UNAVAILABLE:
+        return is_known && node != NULL && node->conn == 0 && node->anew;
+    case MS_E_UNREACHABLE:
+        return is_known && (node == NULL || node->conn == 0 || !m_is_at_home(job, node));
+    default:
+        return code == MS_E_FULL;
     }
 }
 
@@ -126,6 +160,9 @@ bool m_fetch_refusal_is_fair(struct model *m, const struct m_conn *conn, const s
     }
     if (!may_fetch(conn, job)) {
         return code == MS_E_REFUSED;
+    }
+    if (ask->what == MS_FETCH_SAVED && !is_nonsense(ask, job)) {
+        return saved_refusal_is_fair(m, ask, code);
     }
     if (code == MS_E_UNSUPPORTED) {
         const struct m_node *old =

@@ -143,6 +143,23 @@ static bool are_same(const struct m_job *job, Ms__Progress *const *evals, size_t
     return same;
 }
 
+/* Where its newest checkpoint is, also of one that has ended: who goes on from it asks there. */
+static void judge_home(struct model *m, const struct m_job *job, const Ms__JobResults *msg)
+{
+    const Ms__Home *home = msg != NULL ? msg->home : NULL;
+    if ((home != NULL) != (job->home_step > 0 && !job->home_guess)) {
+        sim_fail(m->w, "model: job %llu has its checkpoint of step %llu %sstored", (ull)job->id,
+                 (ull)job->home_step, home != NULL ? "" : "not ");
+    } else if (home != NULL && (strcmp(home->node_id, job->home) != 0 ||
+                                strcmp(home->principal, job->home_owner) != 0 ||
+                                home->folder != job->home_folder || home->step != job->home_step)) {
+        sim_fail(m->w,
+                 "model: job %llu has its checkpoint of step %llu on node %s, and node %s is "
+                 "stored",
+                 (ull)job->id, (ull)job->home_step, job->home, home->node_id);
+    }
+}
+
 /* What an ended job last showed is stored with its end. */
 void m_judge_results(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
@@ -156,6 +173,7 @@ void m_judge_results(struct model *m, const struct m_job *job, const struct sche
                  (ull)job->id, (ull)job->progress.step, job->n_evals,
                  msg != NULL ? msg->n_evals : 0);
     }
+    judge_home(m, job, msg);
     ms__job_results__free_unpacked(msg, NULL);
 }
 
@@ -179,19 +197,8 @@ void m_judge_end_known(struct model *m, const struct m_job *job, const struct sc
         sim_fail(m->w, "model: job %llu has its last step at %llu, and step %llu is stored",
                  (ull)job->id, (ull)job->last_step, msg != NULL ? (ull)msg->last_step : 0);
     }
-    const Ms__Home *home = msg != NULL ? msg->home : NULL;
-    const bool is_now = job->state == row->state;
-    if (is_now && (home != NULL) != (job->home_step > 0 && !job->home_guess)) {
-        sim_fail(m->w, "model: job %llu has its checkpoint of step %llu %sstored", (ull)job->id,
-                 (ull)job->home_step, home != NULL ? "" : "not ");
-    }
-    if (is_now && home != NULL &&
-        (strcmp(home->node_id, job->home) != 0 || strcmp(home->principal, job->home_owner) != 0 ||
-         home->folder != job->home_folder || home->step != job->home_step)) {
-        sim_fail(m->w,
-                 "model: job %llu has its checkpoint of step %llu on node %s, and node %s is "
-                 "stored",
-                 (ull)job->id, (ull)job->home_step, job->home, home->node_id);
+    if (job->state == row->state) {
+        judge_home(m, job, msg);
     }
     ms__job_results__free_unpacked(msg, NULL);
 }

@@ -183,7 +183,7 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
         break;
     case OP_FETCH:
         fetch.job = job;
-        fetch.what = 1 + (uint32_t)(op->offset % 3) + (op->offset % 20 == 0);
+        fetch.what = 1 + (uint32_t)(op->offset % 4) + (op->offset % 20 == 0);
         fetch.rank = fetch.what == MS_FETCH_LOG || op->offset % 20 == 1 ? op->rank : 0;
         net_up(w, op->link, MS_MSG_FETCH, OP_FRAME, &fetch.base);
         break;

@@ -223,7 +223,7 @@ static void say_as_user(struct world *w, const struct sim_evil *evil, uint32_t i
     Ms__Fetch fetch = MS__FETCH__INIT;
     fetch.job = lie->job;
     fetch.rank = sim_chance(w, 70) ? 0 : lie->rank;
-    fetch.what = (uint32_t)sim_below(w, 5);
+    fetch.what = (uint32_t)sim_below(w, 6);
     cancel.job = watch.job = jobs.job = logs.job = lie->job;
     cancel.at_step = sim_chance(w, 50);
     cancel.reason = (char *)"evil wants it";

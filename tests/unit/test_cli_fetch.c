@@ -35,6 +35,7 @@ static struct {
     int away, away_code; /* so often it says with that code that the node is away ... */
     const char *words;   /* ... and how; NULL: shortly */
     unsigned gone;       /* a bit for each rank whose node is away for good */
+    int home_code;       /* why the node with the newest is none; 0: it is "home" */
     int age_s;           /* the clock goes on by this with each ticket */
     int refuse_tokens;   /* the node does, so often */
     int tear_after;      /* pieces a connection; 0: never */
@@ -62,11 +63,11 @@ MS_API int clock_gettime(clockid_t id, struct timespec *ret)
     return rc;
 }
 
-static void send_ticket(struct ms_conn *conn, uint32_t id)
+static void send_ticket(struct ms_conn *conn, uint32_t id, int is_home)
 {
     static uint8_t token[MS_TOKEN_LEN] = {7};
     Ms__FetchTicket ticket = MS__FETCH_TICKET__INIT;
-    ticket.node_id = (char *)"n1";
+    ticket.node_id = (char *)(is_home ? "home" : "n1");
     ticket.host_name = (char *)"h1";
     ticket.address = (char *)(w.address != NULL ? w.address : w.node);
     ticket.log_path = (char *)"/jobs/7/worker_0.log";
@@ -120,7 +121,10 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     if (head->type == MS_MSG_FETCH) {
         const Ms__Fetch *fetch = (const Ms__Fetch *)msg;
         w.asks++;
-        if ((w.gone >> fetch->rank & 1) != 0) {
+        const int is_home = fetch->what == MS_FETCH_SAVED;
+        if (is_home && w.home_code != 0) {
+            refuse(conn, head->id, w.home_code, "node home is not to be had");
+        } else if (!is_home && (w.gone >> fetch->rank & 1) != 0) {
             refuse(conn, head->id, MS_E_UNREACHABLE, "node n9 is not connected");
         } else if (w.refuse) {
             refuse(conn, head->id, MS_E_REFUSED, "not yours");
@@ -129,7 +133,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
             skew_s += w.age_s;
             refuse(conn, head->id, w.away_code, w.words != NULL ? w.words : "node n1 is away");
         } else {
-            send_ticket(conn, head->id);
+            send_ticket(conn, head->id, is_home);
         }
     } else if (head->type == MS_MSG_FETCH_READ) {
         const Ms__FetchRead *read = (const Ms__FetchRead *)msg;
@@ -204,6 +208,7 @@ static void begin(void)
     listen_at(1, "127.0.0.1:0");
     ck_assert_int_eq(getsockname(w.fds[1], (struct sockaddr *)&in, &size), 0);
     snprintf(w.node, sizeof(w.node), "127.0.0.1:%d", ntohs(in.sin_port));
+    w.home_code = MS_E_NOT_FOUND;
     w.cli.base = w.base;
     w.cli.out = stdout;
     w.cli.err = stderr;
@@ -886,6 +891,59 @@ START_TEST(any_node_of_a_job_that_lost_ranks_may_have_it)
 }
 END_TEST
 
+/* It has no rank any more. _i: or a rank was never lost. */
+START_TEST(node_with_the_newest_is_asked_beside_those_of_the_ranks)
+{
+    struct cli_saved saved;
+    list_step(350);
+    w.home_code = 0;
+
+    ck_ms_ok(find(_i == 0, 1200, "checkpoints", &saved, err));
+
+    ck_assert_uint_eq(saved.n_nodes, _i == 0 ? 2 : 1);
+    ck_assert_uint_eq(saved.nodes[0].what, MS_FETCH_LOG);
+    if (_i == 0) {
+        ck_assert_str_eq(saved.nodes[1].node_id, "home");
+        ck_assert_uint_eq(saved.nodes[1].what, MS_FETCH_SAVED);
+        ck_assert_uint_eq(saved.nodes[1].rank, 0);
+    }
+    ck_assert_uint_eq(saved.n, 1); /* a copy */
+    cli_saved_free(&saved);
+}
+END_TEST
+
+START_TEST(it_alone_may_have_them)
+{
+    struct cli_saved saved;
+    size_t chosen = 9;
+    list_step(350);
+    w.gone = 3;
+    w.home_code = 0;
+
+    ck_ms_ok(find(1, 350, "checkpoints", &saved, err));
+
+    ck_ms_ok(cli_saved_choose(&saved, "latest", &chosen, err));
+    ck_assert_str_eq(saved.nodes[saved.ones[chosen].node].node_id, "home");
+    cli_saved_free(&saved);
+}
+END_TEST
+
+/* The scheduler knows of none, or is of an earlier release; or that node is away. */
+START_TEST(without_it_there_is_what_the_others_have)
+{
+    static const int codes[] = {MS_E_NOT_FOUND, MS_E_INVALID, MS_E_UNREACHABLE};
+    struct cli_saved saved;
+    list_step(350);
+    w.home_code = codes[_i];
+
+    ck_ms_ok(find(1, 1200, "checkpoints", &saved, err));
+
+    ck_assert_uint_eq(saved.n, 1);
+    ck_assert_int_eq(cli_saved_lacks(&saved), codes[_i] == MS_E_UNREACHABLE);
+    cli_saved_free(&saved);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_fetch");
@@ -924,6 +982,9 @@ int main(void)
     tcase_add_test(tc, newest_is_not_known_while_a_node_that_may_have_it_is_away);
     tcase_add_loop_test(tc, newest_is_known_where_no_other_can_be_newer, 0, 4);
     tcase_add_test(tc, any_node_of_a_job_that_lost_ranks_may_have_it);
+    tcase_add_loop_test(tc, node_with_the_newest_is_asked_beside_those_of_the_ranks, 0, 2);
+    tcase_add_test(tc, it_alone_may_have_them);
+    tcase_add_loop_test(tc, without_it_there_is_what_the_others_have, 0, 3);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -218,8 +218,10 @@ START_TEST(what_cannot_be_is_refused_in_words)
 
     ask(alice, 9, 0, MS_FETCH_WEIGHTS);
     refused(alice, MS_E_NOT_FOUND, "job 9 does not exist");
-    ask(alice, 1, 0, 4);
-    refused(alice, MS_E_INVALID, "result 4 of job 1");
+    ask(alice, 1, 0, 5);
+    refused(alice, MS_E_INVALID, "result 5 of job 1");
+    ask(alice, 1, 1, MS_FETCH_SAVED);
+    refused(alice, MS_E_INVALID, "the checkpoints of job 1 are rank 0's");
     ask(alice, 1, 1, MS_FETCH_WEIGHTS);
     refused(alice, MS_E_INVALID, "the weights of job 1 are rank 0's");
     ask(alice, 1, 5, MS_FETCH_LOG);

@@ -1208,6 +1208,124 @@ START_TEST(what_it_says_itself_is_said_on)
 }
 END_TEST
 
+static void asks_for_saved(uint64_t alice)
+{
+    Ms__Fetch msg = MS__FETCH__INIT;
+    msg.job = 1;
+    msg.what = MS_FETCH_SAVED;
+    fix_say(alice, MS_MSG_FETCH, &msg.base);
+}
+
+static void is_refused(uint64_t alice, int code, const char *words)
+{
+    const Ms__Error *error = fix_heard(alice, MS_MSG_ERROR);
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(error->code, code);
+    ck_assert_msg(strstr(error->text, words) != NULL, "%s", error->text);
+}
+
+static const Ms__FetchGrant *granted_to(uint64_t conn)
+{
+    const Ms__FetchGrant *grant = fix_heard(conn, MS_MSG_FETCH_GRANT);
+    ck_assert_ptr_nonnull(grant);
+    ck_assert_uint_eq(grant->what, MS_FETCH_LOG); /* which any node knows */
+    ck_assert_uint_eq(grant->rank, 0);
+    return grant;
+}
+
+/* Beside the log of the rank 0 that wrote them. */
+START_TEST(they_are_fetched_from_there)
+{
+    uint64_t spare = 0;
+    const uint64_t alice = cancelled_at_a_spare(&spare);
+    fix_cancel(alice, 1, 1);
+    beat_until_it_stops(spare);
+    says_back(spare, 2, "cancelled by alice");
+
+    asks_for_saved(alice);
+    is_refused(alice, MS_E_UNREACHABLE,
+               "checkpoints of job 1: node w0 on host h, which has that of step 200, is not "
+               "connected; they lie beside its log: /run/worker.log");
+    const uint64_t back = fix_register("w0", 5);
+    asks_for_saved(alice);
+
+    Ms__FetchReady ready = MS__FETCH_READY__INIT;
+    uint8_t token[MS_TOKEN_LEN] = {1};
+    ready.route = granted_to(back)->route;
+    ready.token.data = token;
+    ready.token.len = sizeof(token);
+    ready.address = (char *)"10.0.0.7:8201";
+    fix_say(back, MS_MSG_FETCH_READY, &ready.base);
+    const Ms__FetchTicket *ticket = fix_heard(alice, MS_MSG_FETCH_TICKET);
+    ck_assert_ptr_nonnull(ticket);
+    ck_assert_str_eq(ticket->node_id, "w0");
+    ck_assert_str_eq(ticket->log_path, "/run/worker.log");
+}
+END_TEST
+
+/* Its row has it, and the scheduler's next process has the row. */
+START_TEST(they_are_fetched_from_there_after_a_restart)
+{
+    uint64_t spare = 0;
+    const uint64_t alice = cancelled_at_a_spare(&spare);
+    fix_cancel(alice, 1, 1);
+    beat_until_it_stops(spare);
+    says_back(spare, 2, "cancelled by alice");
+    const struct sched_job_row *stored = fix_stored(1);
+    uint8_t bytes[512];
+    struct sched_job_row row = job_row(1, JOB_CANCELLED);
+    ck_assert_uint_le(stored->results_bytes, sizeof(bytes));
+    memcpy(bytes, stored->results, stored->results_bytes);
+    row.results = bytes;
+    row.results_bytes = stored->results_bytes;
+    fix_end();
+
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct sched_member_row member = member_row(1, rank);
+        snprintf(member.node_id, sizeof(member.node_id), "%s", rank == 0 ? "spare" : "w1");
+        ck_ms_ok(sched_load_member(fix.s, &member, err));
+    }
+    loaded();
+    const uint64_t back = fix_register("w0", 5);
+    asks_for_saved(fix_open(MS_ROLE_USER, "alice"));
+    (void)granted_to(back);
+}
+END_TEST
+
+/* Whose node that of rank 0 is, or has its folder, is asked by its rank. */
+START_TEST(nobody_else_is_asked_where_rank_0_is_at_home)
+{
+    runs_in(7, here, 2, 250, 200);
+    const uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    asks_for_saved(alice);
+    is_refused(alice, MS_E_NOT_FOUND, "no other node than that of rank 0 has a newer checkpoint");
+    const uint64_t slot = node_in("slot", 90, 7);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(slot, MS_MSG_ASSIGN));
+    asks_for_saved(alice);
+    is_refused(alice, MS_E_NOT_FOUND, "no other node than that of rank 0");
+}
+END_TEST
+
+/* It may have its name, and not what lay there. */
+START_TEST(a_node_with_another_folder_is_not_asked)
+{
+    runs_in(7, here, 2, 250, 200);
+    const uint64_t spare = node_in("spare", 90, 8);
+    const uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    (void)node_in("w0", 91, 9);
+    asks_for_saved(alice);
+    is_refused(alice, MS_E_UNREACHABLE,
+               "node w0, which has that of step 200, is another one's now, or has another folder");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sched_home");
@@ -1266,6 +1384,10 @@ int main(void)
     tcase_add_test(t, two_jobs_with_one_node_do_not_keep_it_from_each_other);
     tcase_add_test(t, a_cancel_names_the_node_that_has_them);
     tcase_add_test(t, what_it_says_itself_is_said_on);
+    tcase_add_test(t, they_are_fetched_from_there);
+    tcase_add_test(t, they_are_fetched_from_there_after_a_restart);
+    tcase_add_test(t, nobody_else_is_asked_where_rank_0_is_at_home);
+    tcase_add_test(t, a_node_with_another_folder_is_not_asked);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
