@@ -350,11 +350,16 @@ static void check_dynamic_end(struct world *w)
 /* The end is decided so long before it is stored and said, at most. */
 enum { END_COMMIT_MS = 1000 };
 
-/* What it is sent does not arrive, perhaps for ever. */
-static bool is_silent(const struct world *w, const struct sim_node *node)
+/* What it is sent does not arrive, perhaps for ever, also where it has given that connection up. */
+static bool is_silent(const struct world *w, uint32_t node)
 {
-    const struct sim_link *link = node->link != 0 ? &w->links[node->link - 1] : NULL;
-    return link != NULL && w->now >= link->stalled_from && w->now < link->stalled_until;
+    bool is = false;
+    for (uint32_t i = 0; i < w->n_links && !is; i++) {
+        const struct sim_link *link = &w->links[i];
+        is = link->is_node && link->actor == node && (link->open_here || link->open_there) &&
+             w->now >= link->stalled_from && w->now < link->stalled_until;
+    }
+    return is;
 }
 
 /* A rank that is there, and has no connection, hears of the job's end before its scheduler goes, or
@@ -367,10 +372,10 @@ void check_heard(struct world *w, const char *why)
         (w->end_boot == w->boot && w->now - w->known_ended_at >= MS_UNHEARD_MS - END_COMMIT_MS)) {
         return;
     }
-    for (size_t i = 0; i < w->n_nodes && !w->failed; i++) {
+    for (uint32_t i = 0; i < w->n_nodes && !w->failed; i++) {
         const struct sim_node *node = &w->nodes[i];
         const bool is_there = node->alive && !node->hung && !node->gone_for_good &&
-                              !is_silent(w, node) && node->stall_at > w->now + MS_UNHEARD_MS;
+                              !is_silent(w, i) && node->stall_at > w->now + MS_UNHEARD_MS;
         const bool is_rank = w->disk.n_jobs == 1 && node->job == w->disk.jobs[0].id &&
                              node->generation == w->disk.jobs[0].generation;
         const bool is_done = node->life.state == LIFE_FINISHING && node->life.is_said;
