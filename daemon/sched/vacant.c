@@ -494,7 +494,8 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         return true;
     }
     member->hold->heard = claim->generation != job->generation ? claim->generation : 0;
-    rank_set(job->run, claim->rank, RANK_ON_ASSIGN);
+    rank_set(job->run, claim->rank, /* a job that runs sends no Start any more */
+             job->state == JOB_RUNNING && job->run->cancelling ? RANK_ON_RESUME : RANK_ON_ASSIGN);
     member->has_state |= claim_has_state(claim);
     member->has_plan = was_ready && !member->has_state; /* a copy: of that it says nothing */
     member->may_lack_plan = member->has_plan && claim->generation > member->ready_in;

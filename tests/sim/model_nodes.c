@@ -217,14 +217,14 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
     r->missing = r->refused = false;
     r->has_plan = r->has_plan && conn->claim.generation >= r->ready_in; /* else it begins anew */
     r->may_lack_plan = r->may_lack_plan || (r->has_plan && conn->claim.generation > r->ready_in);
-    if (!is_older || job->called_off || m_stops_at_step(job)) { /* else all begin anew */
-        m_saver_came_back(m, job, conn->claim.rank);
-    }
     r->came_now =
         (!is_older || m_stops_at_step(job)) && job->state != JOB_RUNNING && !job->called_off;
     m_saw_step(job, conn->claim_step);
     if (conn->claim_step > r->step || !(r->has_plan || r->has_state)) {
         r->step = conn->claim_step;
+    }
+    if (!is_older || job->called_off || m_stops_at_step(job)) { /* else all begin anew */
+        m_saver_came_back(m, job, conn->claim.rank);
     }
     if (r == job->ranks && !job->has_progress && job->told < r->step) {
         job->told = r->step; /* nothing of before is news to come */
