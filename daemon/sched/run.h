@@ -161,6 +161,7 @@ struct run {
     struct timer grace;         /* of a cancel at the step */
     struct timer back;          /* ... and lost ones may come back, which is waited for, */
     int64_t back_ms;            /* ... but not for those whose time was over then, ... */
+    bool has_awaited;           /* ... and once was, for which the grace began anew, */
     bool back_is_over;          /* ... or any more */
     uint32_t asked;             /* ... to save in the place of rank 0, the last one; 0: none was */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */

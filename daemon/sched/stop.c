@@ -77,10 +77,15 @@ static uint32_t saver_of(const struct job *job)
     return lowest < job->workers ? lowest : 0;
 }
 
+static void begin_grace(struct sched *s, struct run *run)
+{
+    timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
+}
+
 /* From now on each has his time, and has to say a word. */
 static void arm_grace(struct sched *s, struct run *run)
 {
-    timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
+    begin_grace(s, run);
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         struct hold *hold = run->members[rank].hold;
         if (hold != NULL) {
@@ -130,6 +135,10 @@ static bool may_come_back(struct sched *s, struct job *job)
         return false;
     }
     run->late_asked &= run->members[run->late_saver].hold != NULL;
+    if (!run->has_awaited) { /* once: another one may be reset again and again */
+        run->has_awaited = true;
+        begin_grace(s, run);
+    }
     timer_arm(s, &run->back, TIMER_BACK, until_ms);
     watch_stir(s, job);
     return true;
@@ -344,7 +353,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
 {
     struct run *run = job->run;
     run->cancelling = true;
-    run->stop_is_out = run->late_asked = run->back_is_over = false;
+    run->stop_is_out = run->late_asked = run->back_is_over = run->has_awaited = false;
     run->asked = 0;
     run->back_ms = s->now.mono_ms;
     timer_stop(s, &run->save_again);
@@ -428,7 +437,7 @@ void run_grace_timeout(struct sched *s, struct run *run)
         arm_grace(s, run);
         return;
     }
-    run->back_is_over = true; /* who is lost again and again had all the time, too */
+    run->back_is_over |= run->has_awaited; /* who is lost again and again had all the time, too */
     if (timer_is_armed(&run->back) || lose_late(s, run->job) > 0) {
         run->stop_is_out = false;
         stop_look(s, run->job);

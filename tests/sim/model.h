@@ -270,7 +270,8 @@ struct m_job {
     int64_t tardy_stretch;
     int64_t save_again_at; /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     int64_t save_again_stretch;
-    bool awaits_back, back_is_over;       /* lost ones may come back; or had all the time */
+    bool awaits_back, has_awaited;        /* lost ones may come back; now, or before */
+    bool back_is_over;                    /* they had all the time */
     int64_t back_at, back_stretch;        /* who was lost before then is not waited for */
     uint32_t asked;                       /* to save in the place of rank 0; 0: nobody */
     bool lost_silent;                     /* in this event, at the end of the grace */
@@ -726,6 +727,7 @@ void m_judge_events(struct model *m, const struct sched_read *read, const Ms__Ev
 void m_back_begins(const struct model *m, struct m_job *job); /* it is asked to stop */
 bool m_awaits_back(const struct model *m, const struct m_job *job);
 bool m_is_stood_in_for(const struct model *m, const struct m_job *job, uint32_t rank);
+void m_back_judge(const struct model *m, struct m_job *job); /* are any on their way now? */
 void m_back_time(struct model *m, struct m_job *job); /* their time may be over in this event */
 void m_back_note_arrival(struct model *m, const char *node); /* after it has its rank, if it has */
 void m_back_look(struct model *m, struct m_job *job);        /* nobody may be on his way any more */

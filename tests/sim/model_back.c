@@ -55,8 +55,19 @@ void m_back_begins(const struct model *m, struct m_job *job)
 {
     job->back_at = m->mono;
     job->back_stretch = m->stretch;
-    job->back_is_over = job->awaits_back = false;
+    job->back_is_over = job->awaits_back = job->has_awaited = false;
     job->asked = 0;
+}
+
+/* The first time in a cancel costs nobody anything: the grace begins anew. */
+void m_back_judge(const struct model *m, struct m_job *job)
+{
+    job->awaits_back = m_awaits_back(m, job);
+    if (job->awaits_back && !job->has_awaited) {
+        job->has_awaited = true;
+        job->cancel_at = m->mono;
+        job->cancel_stretch = m->stretch;
+    }
 }
 
 void m_back_time(struct model *m, struct m_job *job)
@@ -65,7 +76,7 @@ void m_back_time(struct model *m, struct m_job *job)
         return;
     }
     if (m_grace_is_over(m, job)) { /* whoever is lost again and again had all the time, too */
-        job->back_is_over = true;
+        job->back_is_over = job->has_awaited;
         if (job->awaits_back) { /* those that are left have theirs now */
             job->stop_told = false;
             job->cancel_at = m->mono;
@@ -93,5 +104,5 @@ void m_back_look(struct model *m, struct m_job *job)
     if (job->awaits_back && !m_awaits_back(m, job) && m_is_placed(job)) {
         m_stop_look(m, job);
     }
-    job->awaits_back = m_awaits_back(m, job);
+    m_back_judge(m, job);
 }

@@ -978,7 +978,8 @@ static void begin_anew(struct model *m, struct m_job *job)
 
 void m_lost_in_grace(struct model *m, struct m_job *job)
 {
-    job->lost_silent = job->back_is_over = true;
+    job->lost_silent = true;
+    job->back_is_over = job->has_awaited;
     begin_anew(m, job);
 }
 
@@ -999,7 +1000,7 @@ static void stop_who_is_left(struct model *m, struct m_job *job)
 void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
 {
     m_formers_step_in(m, job);
-    job->awaits_back = m_awaits_back(m, job);
+    m_back_judge(m, job);
     if (is_any_missing(job) || job->awaits_back) {
         return;
     }

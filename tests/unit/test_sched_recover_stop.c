@@ -857,6 +857,52 @@ START_TEST(who_was_stood_in_for_has_no_rank_while_that_one_may_be_back)
 }
 END_TEST
 
+/* All but 1 s of the grace is over. */
+START_TEST(one_reset_as_the_grace_ends_has_the_time_to_come_back)
+{
+    enum { LEFT_MS = 1000, BEAT_MS = 1000 };
+    running_with(LONG_LEASE_MS);
+    fix_cancel(alice, 1, 1);
+    stopped_at(1, 1, 5, "");
+    stopped_at(1, 2, 5, "");
+    for (int64_t ms = 0; ms < MS_CANCEL_GRACE_MS - LEFT_MS; ms += BEAT_MS) {
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            fix_beat(conns[rank]);
+        }
+        fix_pass(BEAT_MS);
+    }
+    fix_close(conns[0]); /* as it saves */
+    fix_pass(MS_UNHEARD_MS - LEFT_MS);
+    ck_assert(!is_ended());
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+
+    comes_back_with(0, 5);
+    hears_stop(0, 1, false);
+    stopped_at(1, 0, 5, "step 5 is saved: x-5.json");
+    ended("rank 0 (node w0) says: step 5 is saved");
+}
+END_TEST
+
+/* Another one was silent for all of the grace, and lost with it. */
+START_TEST(one_reset_behind_a_grace_has_the_time_to_come_back)
+{
+    running_with(LONG_LEASE_MS);
+    fix_cancel(alice, 1, 1);
+    stopped_at(1, 1, 5, "");
+    beat(0, 1);
+    fix_pass(MS_CANCEL_GRACE_MS);
+    fix_beat(conns[0]);
+    fix_close(conns[0]); /* as it saves */
+    fix_pass(MS_UNHEARD_MS - 1);
+    ck_assert(!is_ended());
+
+    comes_back_with(0, 5);
+    hears_stop(0, 1, false);
+    stopped_at(1, 0, 5, "step 5 is saved: x-5.json");
+    ended("rank 0 (node w0) says: step 5 is saved");
+}
+END_TEST
+
 /* Rank 0 is lost, the disk of who saves for it hangs, and the third one is reset, and is again as
  * their time ends. */
 START_TEST(where_a_disk_hangs_and_another_is_reset_twice_it_ends)
@@ -1428,6 +1474,8 @@ int main(void)
     tcase_add_loop_test(t, nobody_saves_beside_one_that_was_asked, 0, 2);
     tcase_add_test(t, nobody_saves_beside_what_is_saved);
     tcase_add_test(t, who_was_stood_in_for_has_no_rank_while_that_one_may_be_back);
+    tcase_add_test(t, one_reset_as_the_grace_ends_has_the_time_to_come_back);
+    tcase_add_test(t, one_reset_behind_a_grace_has_the_time_to_come_back);
     tcase_add_test(t, where_a_disk_hangs_and_another_is_reset_twice_it_ends);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
