@@ -28,6 +28,8 @@ struct metrics {
     int is_done;                   /* told */
     uint64_t done_steps;           /* ... of so many */
     off_t done_size;               /* ... in so many bytes of `whole`; 0: it was told here */
+    off_t at;                      /* bytes read until now */
+    off_t passed, passed_size;     /* an end of this training that steps of it follow; 0: none */
     off_t whole;                   /* bytes of the file that was there, until the last newline */
     int is_old;                    /* the file is to be made anew of that */
 };
@@ -56,6 +58,10 @@ static void read_line(void *arg, const char *line)
     struct metrics *metrics = arg;
     const char *step = strstr(line, "\"step\":");
     if (step != NULL && is_of(metrics, line)) {
+        if (metrics->is_done) {
+            metrics->passed = metrics->at - metrics->done_size;
+            metrics->passed_size = metrics->done_size;
+        }
         metrics->last_step = strtoull(step + strlen("\"step\":"), NULL, 10);
         metrics->is_done = 0;
     } else if (step != NULL) { /* another training's */
@@ -66,6 +72,7 @@ static void read_line(void *arg, const char *line)
             strstr(line, "\"eval_loss\":") != NULL ? metrics->last_step : metrics->last_eval;
         note_end(metrics, line);
     }
+    metrics->at += (off_t)strlen(line);
 }
 
 static int look(struct metrics *metrics, struct ms_err *err)
@@ -80,6 +87,7 @@ static int look(struct metrics *metrics, struct ms_err *err)
         return MS_E_IO;
     }
     rewind(file); /* what was appended has moved it */
+    metrics->at = metrics->passed = 0;
     const off_t whole = lines_read(file, read_line, metrics);
     fclose(file);
     metrics->whole = whole;
@@ -318,6 +326,7 @@ static void look_for_end(const struct metrics *metrics, struct metrics *ret)
     const int is_known = fstat(ret->out.fd, &st) == 0 && S_ISREG(st.st_mode) &&
                          look(ret, NULL) == 0 && ret->whole == st.st_size;
     ret->is_done = is_known && ret->is_done;
+    ret->passed = is_known ? ret->passed : 0;
 }
 
 /* An end with weights that are no more there, for those of a later step took their place. A line
@@ -332,6 +341,31 @@ static void take_back(struct metrics *metrics, const struct metrics *there)
                ftruncate(metrics->out.fd, there->whole - there->done_size) != 0) {
         return; /* the new one is behind it, and counts */
     }
+}
+
+/* While this process slept another one told the end in its place, and its own lines came behind
+ * that: they stay, and the end goes. */
+static void drop_passed(struct metrics *metrics, struct metrics *there)
+{
+    enum { BEHIND_MAX = 1 << 20 };
+    static const char head[] = "{\"done\":true,";
+    const off_t from = there->passed + there->passed_size;
+    const size_t n = (size_t)(there->whole - from);
+    const int is_ours = !metrics->is_old && metrics->out.n_waiting == 0 && there->passed > 0 &&
+                        there->passed >= metrics->whole;
+    char *behind = is_ours && n < BEHIND_MAX ? malloc(n + sizeof(head)) : NULL;
+    if (behind == NULL) {
+        return;
+    }
+    const int is_end =
+        pread(metrics->out.fd, behind, sizeof(head) - 1, there->passed) == sizeof(head) - 1 &&
+        memcmp(behind, head, sizeof(head) - 1) == 0;
+    if (is_end && pread(metrics->out.fd, behind, n, from) == (ssize_t)n &&
+        ftruncate(metrics->out.fd, there->passed) == 0) {
+        (void)ms_line_out_put(&metrics->out, metrics->path, behind, n, NULL);
+        there->whole -= there->passed_size;
+    }
+    free(behind);
 }
 
 static int is_told(const struct metrics *metrics, const struct metrics *there,
@@ -356,6 +390,7 @@ int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, s
     if (is_told(metrics, &there, done, line)) {
         return metrics_flush(metrics, err);
     }
+    drop_passed(metrics, &there);
     take_back(metrics, &there);
     metrics->is_done = 1;
     metrics->done_steps = done->steps;

@@ -303,6 +303,29 @@ START_TEST(who_ends_in_the_place_of_rank_0_adds_the_end_once)
 }
 END_TEST
 
+/* It was frozen, and wakes when its job has ended without it. */
+START_TEST(end_that_lines_of_a_sleeper_follow_goes)
+{
+    static const char training[] = "0123456789ab";
+    const struct metrics_done early = {.steps = 4, .weights_sha256 = "aa", .plan_sha256 = "bb"};
+    const struct metrics_done late = {.steps = 5, .weights_sha256 = "cc", .plan_sha256 = "bb"};
+    struct metrics *metrics = open_again(training);
+    put_steps(metrics, 1, 4);
+    ck_ms_ok(metrics_add_done(path, training, &early, err));
+    put_steps(metrics, 5, 5);
+
+    ck_ms_ok(metrics_put_done(metrics, &late, err));
+
+    ck_assert_int_eq(count("\"step\":"), 5);
+    ck_assert_int_eq(count("\"step\":5,"), 1);
+    ck_assert_int_eq(count("\"done\""), 1);
+    ck_assert_int_eq(count("{\"done\":true,\"steps\":5,\"weights_sha256\":\"cc\","), 1);
+    ck_assert_uint_eq(metrics_end_at(path, training), 5);
+    ck_assert_uint_eq(metrics_end_at(path, "another"), 0);
+    metrics_close(metrics);
+}
+END_TEST
+
 /* The weights that it names are no more there. */
 START_TEST(end_of_a_later_step_takes_the_place_of_an_earlier_one)
 {
@@ -686,6 +709,7 @@ int main(void)
     tcase_add_test(tc, a_long_line_is_known_again);
     tcase_add_test(tc, an_end_that_another_life_goes_on_from_is_not_the_last_word);
     tcase_add_test(tc, who_ends_in_the_place_of_rank_0_adds_the_end_once);
+    tcase_add_test(tc, end_that_lines_of_a_sleeper_follow_goes);
     tcase_add_loop_test(tc, end_of_a_later_step_takes_the_place_of_an_earlier_one, 0, 3);
     tcase_add_test(tc, end_of_another_training_stays);
     tcase_add_test(tc, a_process_that_was_only_asleep_writes_into_nothing);
