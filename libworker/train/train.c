@@ -776,12 +776,26 @@ static void say_weights_alone(const struct train *train, const struct ms_err *wh
              result->later > 0 ? "no checkpoint is saved" : text, ms_err_text(why));
 }
 
+static void say_no_checkpoint(const struct train *train, struct train_result *result)
+{
+    if (result->later == 0) {
+        snprintf(result->kept, sizeof(result->kept),
+                 "nothing is saved but the weights of step %" PRIu64
+                 ": no checkpoint is configured",
+                 train->progress.step);
+    }
+}
+
 /* Of who stopped with the others. */
 static void say_kept(const struct train *train, struct train_result *result)
 {
     struct ms_err why = {0, ""};
-    if (checkpoint_kept(train, result->kept, sizeof(result->kept)) < 0 && has_run_dir(train) &&
-        checkpoint_look(train, &why) < 0) {
+    if (train->checkpoint == NULL) {
+        if (is_saver(train) && has_run_dir(train)) {
+            say_no_checkpoint(train, result);
+        }
+    } else if (checkpoint_kept(train, result->kept, sizeof(result->kept)) < 0 &&
+               has_run_dir(train) && checkpoint_look(train, &why) < 0) {
         say_weights_alone(train, &why, result);
     }
 }
@@ -806,7 +820,7 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    if (result.stopped && train->checkpoint != NULL) {
+    if (result.stopped) {
         say_kept(train, &result);
     }
     if (!result.stopped && result.unsaved == 0 && is_saver(train)) {
@@ -836,10 +850,6 @@ static int keep_end(struct train *train, int is_asked, struct train_result *resu
         return rc < 0 ? rc : is_asked ? fail_placeless(err) : 0;
     }
     train_say_early(train, early, sizeof(early));
-    if (result->later > 0) {
-        snprintf(result->kept, sizeof(result->kept), "%s", early);
-        return 0;
-    }
     snprintf(result->kept, sizeof(result->kept),
              "%s%sthe weights of step %" PRIu64 ", the last, are saved: %.300s/%s%s", early,
              early[0] != '\0' ? "; " : "", result->steps, train->cfg.run_dir, TRAIN_WEIGHTS_FILE,
@@ -885,11 +895,8 @@ static int keep_here(struct train *train, int is_asked, struct train_result *res
     if (kept == 0 && !has_run_dir(train)) {
         return is_asked ? fail_placeless(err) : 0;
     }
-    if (kept == 0 && result->later == 0) {
-        snprintf(result->kept, sizeof(result->kept),
-                 "nothing is saved but the weights of step %" PRIu64
-                 ": no checkpoint is configured",
-                 train->progress.step);
+    if (kept == 0) {
+        say_no_checkpoint(train, result);
     }
     return MS_OK;
 }
