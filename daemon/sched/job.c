@@ -262,6 +262,12 @@ static const char *run_reason(struct sched *s, const struct job *job)
         return text_behind(s, emit_text(s, "waits %d ms for a first-hand report: ", MS_BLAME_MS),
                            run->complaint.text);
     }
+    if (run->n_in[RANK_MISSING] > 0 && run->cancelling && timer_is_armed(&run->adopt)) {
+        const int64_t left_ms = run->adopt.at_ms - s->now.mono_ms;
+        return emit_text(s, "%.200s; waits up to %lld s for the nodes of %s to come back after %s",
+                         run->cancel_text, (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0),
+                         ranks_in(s, job, RANK_MISSING), run->expected);
+    }
     if (run->n_in[RANK_MISSING] > 0) {
         return emit_text(s, "waits for the nodes of %s to come back after %s%s",
                          ranks_in(s, job, RANK_MISSING), run->expected,

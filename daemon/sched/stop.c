@@ -267,16 +267,23 @@ static bool holds_nothing(const struct member *member)
     return !member->has_state && !member->has_plan;
 }
 
+static bool has_holder(const struct run *run)
+{
+    bool has = false;
+    for (uint32_t rank = 0; !has && rank < run->job->workers; rank++) {
+        has = run->members[rank].hold != NULL;
+    }
+    return has;
+}
+
 /* Some are left, and none of them had got as far as to take the state. */
 static bool none_held(const struct run *run)
 {
-    bool has_some = false;
-    bool is = true;
-    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        has_some |= run->members[rank].hold != NULL;
-        is = is && holds_nothing(&run->members[rank]);
+    bool is = has_holder(run);
+    for (uint32_t rank = 0; is && rank < run->job->workers; rank++) {
+        is = holds_nothing(&run->members[rank]);
     }
-    return has_some && is;
+    return is;
 }
 
 static const char *kept_words(struct sched *s, const struct job *job)
@@ -296,9 +303,11 @@ static const char *kept_words(struct sched *s, const struct job *job)
             s, run->unsaved ? "the weights are not saved: " : "nothing is saved: ", run->unkept);
     }
     const bool is_none = none_held(run);
+    const char *why = is_none            ? "no rank that is left held the state"
+                      : !has_holder(run) ? "no rank is left"
+                                         : "no rank that is left did";
     return (is_none || run->n_in[RANK_LOST] > 0) && needs_another(run)
-               ? emit_text(s, "nothing is saved: no rank that is left %s%s",
-                           is_none ? "held the state" : "did", before_words(s, job))
+               ? emit_text(s, "nothing is saved: %s%s", why, before_words(s, job))
                : "";
 }
 

@@ -562,7 +562,7 @@ START_TEST(who_does_not_come_back_is_not_waited_for)
     if (_i == 0) {
         fix_pass(MS_UNHEARD_MS);
     }
-    ended("nothing is saved: no rank that is left did");
+    ended("nothing is saved: no rank is left");
 }
 END_TEST
 
@@ -599,7 +599,7 @@ START_TEST(who_is_reset_again_and_again_is_not_waited_for_for_ever)
         fix_pass(EACH_MS);
     }
     ck_assert_int_ge(ms, MS_CANCEL_GRACE_MS);
-    ended("nothing is saved: no rank that is left did");
+    ended("nothing is saved: no rank is left");
 }
 END_TEST
 
@@ -1042,8 +1042,8 @@ END_TEST
 START_TEST(where_all_are_lost_and_none_comes_back_it_ends)
 {
     static const char *const words[] = {
-        "nothing is saved: no rank that is left did, and the job has no key checkpoint",
-        "nothing is saved: no rank that is left did; what key checkpoint had saved before is on "
+        "nothing is saved: no rank is left, and the job has no key checkpoint",
+        "nothing is saved: no rank is left; what key checkpoint had saved before is on "
         "host h in /run: msctl submit --resume 1 goes on from the newest that is whole"};
     fix_spec = _i == 0 ? "{}" : "{\"checkpoint\":{\"every_steps\":5}}";
     running();
@@ -1358,6 +1358,10 @@ START_TEST(who_is_waited_for_after_a_restart_costs_the_others_no_grace)
     comes_back(1, 11);
     alice = fix_open(MS_ROLE_USER, "alice");
     fix_cancel(alice, 1, 1);
+    fix_job_is(
+        1, "RECOVERING",
+        "cancelled by alice; waits up to 61 s for the nodes of rank 0 to come back after the "
+        "scheduler's restart");
 
     for (int ms = 0; ms < 4 * MS_CANCEL_GRACE_MS && fix_heard(conns[1], MS_MSG_STOP) == NULL;
          ms += MS_CANCEL_GRACE_MS / 4) {
