@@ -96,6 +96,21 @@ static int get_manifest(struct cli *cli, const struct submit_resume *resume, uin
     return fetch_text(cli, &wish, ret, ret_size, &of, err);
 }
 
+/* Where the newest may lie on a node that is away, nobody else's choice is made. */
+static int choose(struct submit_resume *resume, const char *which, struct ms_err *err)
+{
+    char text[MS_ERR_TEXT_MAX];
+    const int rc = cli_saved_choose(&resume->saved, which, &resume->chosen, err);
+    if (rc == MS_OK || rc != resume->saved.away_code) {
+        return rc;
+    }
+    snprintf(text, sizeof(text), "%s", ms_err_text(err));
+    return ms_fail(err, rc,
+                   "%.240s; nothing is queued: bring that node back, or name one of `msctl fetch "
+                   "--list %llu`: --resume %llu:CHECKPOINT",
+                   text, (unsigned long long)resume->job, (unsigned long long)resume->job);
+}
+
 int submit_resume_open(struct cli *cli, const char *word, struct submit_resume *ret,
                        struct ms_err *err)
 {
@@ -106,7 +121,7 @@ int submit_resume_open(struct cli *cli, const char *word, struct submit_resume *
     int rc = parse(word, &ret->job, &which, err);
     rc = rc == MS_OK ? ask_job(cli, ret, err) : rc;
     rc = rc == MS_OK ? cli_saved_find(cli, info_of(ret), &ret->saved, err) : rc;
-    rc = rc == MS_OK ? cli_saved_choose(&ret->saved, which, &ret->chosen, err) : rc;
+    rc = rc == MS_OK ? choose(ret, which, err) : rc;
     rc = rc == MS_OK ? get_manifest(cli, ret, 0, &text, &size, err) : rc;
     if (rc == MS_OK) {
         rc = checkpoint_manifest_parse(text, size, node_of(ret)->node_id, &ret->manifest, err);

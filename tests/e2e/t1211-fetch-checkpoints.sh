@@ -128,4 +128,6 @@ ok "nor of the best weights" status 3 as alice fetch --checkpoint best -o "$T/no
 ok "nor of all" status 3 as alice fetch --list 1
 ok "for there may be more" says "job 1 may have saved more: a node that had a rank of it is away" as alice fetch --list 1
 ok "and the one that is gone is named" says "node $home on host" as alice fetch --list 1
+ok "no new job goes on from there" status 3 as alice submit --resume 1
+ok "which says what helps" says "nothing is queued: bring that node back" as alice submit --resume 1
 finish
