@@ -50,8 +50,7 @@ static uint64_t step_of(const struct end_weights *place, const struct safetensor
 static uint64_t find_later(const struct end_weights *place, uint64_t step)
 {
     struct safetensors *file = NULL;
-    if (place->job_tag[0] == '\0' || place->is_last ||
-        safetensors_open_own(place->path, &file, NULL) < 0) {
+    if (place->job_tag[0] == '\0' || safetensors_open_own(place->path, &file, NULL) < 0) {
         return 0;
     }
     const uint64_t there = step_of(place, file);
@@ -102,9 +101,9 @@ static void take_lock(struct end_weights *place)
 }
 
 void end_weights_init(struct end_weights *place, const char *path, const char *job_tag,
-                      const char *training, int is_last)
+                      const char *training, int is_plain)
 {
-    *place = (struct end_weights){path, job_tag, training, is_last, -1};
+    *place = (struct end_weights){path, job_tag, training, is_plain, -1};
 }
 
 void end_weights_fini(struct end_weights *place)
@@ -124,7 +123,7 @@ static int write_all(const struct end_weights *place, const struct model_copy *c
                      struct safetensors_writer **ret, struct ms_err *err)
 {
     const char *const more[] = {"job_tag", place->job_tag};
-    const size_t n_more = place->job_tag[0] != '\0' && !place->is_last ? 1 : 0;
+    const size_t n_more = place->job_tag[0] != '\0' && !place->is_plain ? 1 : 0;
     int rc = model_copy_begin(copy, place->path, more, n_more, ret, err);
     rc = rc < 0 ? rc : safetensors_sync(*ret, err);
     if (rc < 0) {

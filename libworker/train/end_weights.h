@@ -3,10 +3,10 @@
  * Ranks of one job may have one folder, as in a dynamic cluster, under `msctl run` and on a shared
  * disk; when it is stopped they may stand a step apart, and several of them may save. The file of a
  * job that was stopped says whose it is (metadata job_tag) and of which step. Two runs of one job
- * that made all steps leave the same file, which does not: whose that is the line of the end says
- * in the metrics.jsonl beside it. What another job left there is replaced, and so is what cannot be
- * read. A job that goes on from an earlier step saves here no more than its end; one that is
- * resumed is another job, with another tag. */
+ * that came to their end leave the same file, which does not: whose that is the line of the end
+ * says in the metrics.jsonl beside it. What another job left there is replaced, and so is what
+ * cannot be read. A job that goes on from an earlier step saves here no more than its end; one that
+ * is resumed is another job, with another tag. */
 #ifndef END_WEIGHTS_H
 #define END_WEIGHTS_H
 
@@ -16,12 +16,12 @@ struct end_weights {
     const char *path;     /* borrowed for its life */
     const char *job_tag;  /* likewise; "": nobody knows whose they are, and all are replaced */
     const char *training; /* likewise; of its lines in metrics.jsonl */
-    int is_last;          /* the job has no step behind that one */
+    int is_plain;         /* its end, as each run of the job leaves it: without the tag */
     int lock_fd;          /* -1: not held */
 };
 
 void end_weights_init(struct end_weights *place, const char *path, const char *job_tag,
-                      const char *training, int is_last);
+                      const char *training, int is_plain);
 void end_weights_fini(struct end_weights *place); /* lets the lock go */
 
 /* Until end_weights_fini no other process of the job saves there, so that what is said of the file

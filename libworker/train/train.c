@@ -543,6 +543,13 @@ static const char *weights_tag(const struct train *train)
     return train->data_world < train->cfg.world ? "" : train->job_tag;
 }
 
+/* Rank 0 has come to the end, and says so beside it: two runs of one job leave the same file. Who
+ * was asked to save may have no lines there. */
+static int is_plain_end(const struct train *train)
+{
+    return train->progress.step == train->known.steps_total && !train->saves;
+}
+
 static int save(const struct train *train, struct end_weights *place, const struct model_copy *copy,
                 uint64_t *ret_later, struct ms_err *err)
 {
@@ -612,8 +619,7 @@ static int save_end(struct train *train, const struct model_copy *copy, struct t
     struct end_weights place;
     snprintf(path, sizeof(path), "%s/%s", has_run_dir(train) ? train->cfg.run_dir : "",
              TRAIN_WEIGHTS_FILE);
-    end_weights_init(&place, path, weights_tag(train), train->training,
-                     train->progress.step == train->known.steps_total);
+    end_weights_init(&place, path, weights_tag(train), train->training, is_plain_end(train));
     int rc = save(train, &place, copy, &ret->later, err);
     if (rc < 0) {
         rc = name_missing(train, rc, err);

@@ -437,6 +437,34 @@ START_TEST(weights_of_the_last_step_stay_where_a_rank_before_it_saves)
 }
 END_TEST
 
+/* ... but for its line, which rank 0 lacks: nobody can tell the end there. */
+START_TEST(weights_of_the_last_step_stay_where_no_end_is_told)
+{
+    stopped_at(&first, 19, tag, "");
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, "");
+    cfg.job_tag = tag;
+    second = train_create(&cfg);
+    ck_ms_ok(train_prepare(second, &info, err));
+    ck_ms_ok(train_run(second, &result, err));
+    second->cfg.rank = 1;
+    second->cfg.run_dir = dir;
+    ck_ms_ok(train_stop_here(second, 1, &result, err));
+    ck_assert_msg(strstr(result.kept, "the weights of step 20, the last, are saved: ") != NULL,
+                  "%s", result.kept);
+    train_destroy(second);
+
+    first->cfg.run_dir = dir;
+    ck_ms_ok(train_stop_here(first, 1, &result, err));
+
+    ck_assert_msg(strstr(result.kept, "the weights of step 20 of this job are there already") !=
+                      NULL,
+                  "%s", result.kept);
+    ck_assert_uint_eq(step_there(), 20);
+    train_destroy(first);
+}
+END_TEST
+
 START_TEST(weights_of_a_later_step_of_the_job_stay)
 {
     char digest[MS_SHA256_HEX];
@@ -629,6 +657,7 @@ int main(void)
     tcase_add_test(tc, who_is_asked_and_has_no_run_directory_has_not_saved);
     tcase_add_test(tc, nor_has_who_is_stopped_before_its_end);
     tcase_add_test(tc, weights_of_the_last_step_stay_where_a_rank_before_it_saves);
+    tcase_add_test(tc, weights_of_the_last_step_stay_where_no_end_is_told);
     tcase_add_test(tc, weights_of_a_later_step_of_the_job_stay);
     tcase_add_test(tc, they_stay_where_rank_0_ends_behind_them);
     tcase_add_loop_test(tc, weights_of_another_job_are_replaced, 0, 2);
