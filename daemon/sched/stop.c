@@ -236,6 +236,11 @@ static const char *folder_words(struct sched *s, const char *log_path)
     return n > 0 && n <= PLACE_SHOWN ? emit_text(s, " in %.*s", n, log_path) : "";
 }
 
+static bool holds_nothing(const struct member *member)
+{
+    return !member->has_state && !member->has_plan;
+}
+
 /* Which of the checkpoints from before are whole is known where they lie, and to `msctl run`, which
  * looks there: this says where, and what goes on from the newest of those. */
 static const char *before_words(struct sched *s, const struct job *job)
@@ -253,18 +258,18 @@ static const char *before_words(struct sched *s, const struct job *job)
                          (unsigned long long)run->home.step, home_place(s, run),
                          folder_words(s, run->home.log_path), way);
     }
-    const char *folder = s->mode->names_run_dir ? "" : folder_words(s, first->log_path);
+    if (run->home.step == 0 && job->has_home && s->mode->places_anew) {
+        return ", and nobody has told of a checkpoint from before";
+    }
+    const bool is_newcomer = first->hold != NULL && holds_nothing(first); /* it has none */
+    const char *folder =
+        s->mode->names_run_dir || is_newcomer ? "" : folder_words(s, first->log_path);
     return folder[0] != '\0'
                ? emit_text(s,
                            "; what key checkpoint had saved before is on host %.40s%s: %s goes on "
                            "from the newest that is whole",
                            first->host_name, folder, way)
                : "";
-}
-
-static bool holds_nothing(const struct member *member)
-{
-    return !member->has_state && !member->has_plan;
 }
 
 static bool has_holder(const struct run *run)

@@ -1181,6 +1181,29 @@ static const char is_on_w0[] =
     "cancelled by alice; nothing is saved: no rank that is left held the state; the checkpoint of "
     "step 200 is on node w0 on host h in /run: msctl submit --resume 1 goes on from it";
 
+/* _i: into the folder of the job on the node, or one of all nodes: none is where the spare is. */
+START_TEST(a_cancel_names_no_place_where_none_is_known)
+{
+    static const char shared[] =
+        "{\"checkpoint\":{\"directory\":\"/shared/c\",\"every_steps\":100}}";
+    runs_in(0, _i == 0 ? here : shared, 2, 50, 0);
+    const uint64_t spare = fix_register("spare", 90);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    const uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_beat(spare);
+    fix_cancel(alice, 1, 1);
+    beat_until_it_stops(spare);
+
+    says_back(spare, 2, "cancelled by alice");
+
+    ended(JOB_CANCELLED, _i == 0 ? "no rank that is left held the state, and nobody has told of a "
+                                   "checkpoint from before"
+                                 : "nothing is saved: no rank that is left held the state");
+    ck_assert_ptr_null(strstr(fix_stored(1)->reason, "on host"));
+}
+END_TEST
+
 START_TEST(a_cancel_names_the_node_that_has_them)
 {
     uint64_t spare = 0;
@@ -1382,6 +1405,7 @@ int main(void)
     tcase_add_loop_test(t, where_a_folder_is_not_known_the_name_is_enough, 0, 2);
     tcase_add_test(t, a_node_with_the_same_folder_is_kept_for_its_job);
     tcase_add_test(t, two_jobs_with_one_node_do_not_keep_it_from_each_other);
+    tcase_add_loop_test(t, a_cancel_names_no_place_where_none_is_known, 0, 2);
     tcase_add_test(t, a_cancel_names_the_node_that_has_them);
     tcase_add_test(t, what_it_says_itself_is_said_on);
     tcase_add_test(t, they_are_fetched_from_there);
