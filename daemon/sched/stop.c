@@ -254,9 +254,10 @@ static const char *before_words(struct sched *s, const struct job *job)
                           ? "key resume"
                           : emit_text(s, "msctl submit --resume %llu", (unsigned long long)job->id);
     if (home_is_elsewhere(s, run)) { /* whoever had rank 0 since has saved none */
-        return emit_text(s, "; the checkpoint of step %llu is on %s%s: %s goes on from it",
-                         (unsigned long long)run->home.step, home_place(s, run),
-                         folder_words(s, run->home.log_path), way);
+        return emit_text(
+            s, "; the checkpoint of step %llu, or a later one, is on %s%s: %s goes on from it",
+            (unsigned long long)run->home.step, home_place(s, run),
+            folder_words(s, run->home.log_path), way);
     }
     if (run->home.step == 0 && job->has_home && s->mode->places_anew) {
         return ", and nobody has told of a checkpoint from before";

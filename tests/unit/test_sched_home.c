@@ -1179,7 +1179,8 @@ static void beat_until_it_stops(uint64_t spare)
 
 static const char is_on_w0[] =
     "cancelled by alice; nothing is saved: no rank that is left held the state; the checkpoint of "
-    "step 200 is on node w0 on host h in /run: msctl submit --resume 1 goes on from it";
+    "step 200, or a later one, is on node w0 on host h in /run: msctl submit --resume 1 goes on "
+    "from it";
 
 /* _i: into the folder of the job on the node, or one of all nodes: none is where the spare is. */
 START_TEST(a_cancel_names_no_place_where_none_is_known)
