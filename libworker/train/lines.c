@@ -64,13 +64,12 @@ static int write_all(int fd, const char *path, const char *bytes, size_t n, stru
     return 0;
 }
 
-static int copy(int from, int to, const char *path, off_t whole, struct ms_err *err)
+static int copy(int from, int to, const char *path, off_t begin, off_t end, struct ms_err *err)
 {
     char bytes[1 << 16];
     int rc = 0;
-    for (off_t at = 0; rc == 0 && at < whole;) {
-        const size_t want =
-            whole - at < (off_t)sizeof(bytes) ? (size_t)(whole - at) : sizeof(bytes);
+    for (off_t at = begin; rc == 0 && at < end;) {
+        const size_t want = end - at < (off_t)sizeof(bytes) ? (size_t)(end - at) : sizeof(bytes);
         ssize_t n = pread(from, bytes, want, at);
         if (n == 0) { /* it was cut meanwhile */
             return ms_fail(err, MS_E_IO, "cannot read %s: it became shorter", path);
@@ -131,10 +130,12 @@ static void clear_others(const char *path, const char *own)
     closedir(dir);
 }
 
-static int fill(int from, int to, const char *path, off_t whole, struct ms_err *err)
+static int fill(int from, int to, const char *path, off_t whole, const struct lines_gap *gap,
+                struct ms_err *err)
 {
     int rc = reserve(to, path, whole, err);
-    rc = rc == 0 ? copy(from, to, path, whole, err) : rc;
+    rc = rc == 0 ? copy(from, to, path, 0, gap->begin, err) : rc;
+    rc = rc == 0 ? copy(from, to, path, gap->end, whole, err) : rc;
     return rc == 0 ? sync_lines(to, path, err) : rc;
 }
 
@@ -158,7 +159,8 @@ static int take_place(const char *anew, const char *path, int fd, struct ms_err 
 
 /* As lines_make_anew; 0: also where another one took the name away, and not the place. What one
  * that was killed left goes first: it may have the room that this one needs. */
-static int make_once(int fd, const char *path, off_t whole, struct ms_err *err)
+static int make_once(int fd, const char *path, off_t whole, const struct lines_gap *gap,
+                     struct ms_err *err)
 {
     char anew[ANEW_MAX];
     int rc = draw_name(path, anew, err);
@@ -170,7 +172,7 @@ static int make_once(int fd, const char *path, off_t whole, struct ms_err *err)
     if (new_fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot make %s", anew);
     }
-    rc = fill(fd, new_fd, path, whole, err);
+    rc = fill(fd, new_fd, path, whole, gap, err);
     rc = rc == 0 ? take_place(anew, path, fd, err) : rc;
     if (rc <= 0) {
         close(new_fd);
@@ -185,11 +187,18 @@ enum { TRIES_MAX = 16 };
 
 int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
 {
+    const struct lines_gap none = {whole, whole};
+    return lines_make_anew_without(fd, path, whole, &none, err);
+}
+
+int lines_make_anew_without(int fd, const char *path, off_t whole, const struct lines_gap *gap,
+                            struct ms_err *err)
+{
     for (int i = 0; i < TRIES_MAX; i++) {
         if (is_taken(fd, path)) {
             return 0;
         }
-        const int rc = make_once(fd, path, whole, err);
+        const int rc = make_once(fd, path, whole, gap, err);
         if (rc != 0) {
             return rc;
         }

@@ -29,4 +29,11 @@ off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void 
  * wakes when the place is taken takes nobody's name away. */
 int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err);
 
+/* ... but for those bytes of them: lines, begin <= end <= whole. */
+struct lines_gap {
+    off_t begin, end;
+};
+int lines_make_anew_without(int fd, const char *path, off_t whole, const struct lines_gap *gap,
+                            struct ms_err *err);
+
 #endif

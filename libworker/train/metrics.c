@@ -97,13 +97,19 @@ static int look(struct metrics *metrics, struct ms_err *err)
 /* ---- the file ---- */
 
 /* The old one is whose process may wake up; that writes into what nobody reads. */
-static int make_anew(struct metrics *metrics, struct ms_err *err)
+static int take_file(struct metrics *metrics, int fd)
 {
-    int fd = lines_make_anew(metrics->out.fd, metrics->path, metrics->whole, err);
     if (fd > 0) {
         close(metrics->out.fd);
         ms_line_out_move(&metrics->out, fd);
     }
+    return fd;
+}
+
+static int make_anew(struct metrics *metrics, struct ms_err *err)
+{
+    const int fd =
+        take_file(metrics, lines_make_anew(metrics->out.fd, metrics->path, metrics->whole, err));
     return fd < 0 ? fd : 0;
 }
 
@@ -347,25 +353,17 @@ static void take_back(struct metrics *metrics, const struct metrics *there)
  * that: they stay, and the end goes. */
 static void drop_passed(struct metrics *metrics, struct metrics *there)
 {
-    enum { BEHIND_MAX = 1 << 20 };
     static const char head[] = "{\"done\":true,";
-    const off_t from = there->passed + there->passed_size;
-    const size_t n = (size_t)(there->whole - from);
+    char line[sizeof(head)] = "";
+    const struct lines_gap gap = {there->passed, there->passed + there->passed_size};
     const int is_ours = !metrics->is_old && metrics->out.n_waiting == 0 && there->passed > 0 &&
                         there->passed >= metrics->whole;
-    char *behind = is_ours && n < BEHIND_MAX ? malloc(n + sizeof(head)) : NULL;
-    if (behind == NULL) {
-        return;
-    }
-    const int is_end =
-        pread(metrics->out.fd, behind, sizeof(head) - 1, there->passed) == sizeof(head) - 1 &&
-        memcmp(behind, head, sizeof(head) - 1) == 0;
-    if (is_end && pread(metrics->out.fd, behind, n, from) == (ssize_t)n &&
-        ftruncate(metrics->out.fd, there->passed) == 0) {
-        (void)ms_line_out_put(&metrics->out, metrics->path, behind, n, NULL);
+    if (is_ours && pread(metrics->out.fd, line, sizeof(head) - 1, gap.begin) > 0 &&
+        strcmp(line, head) == 0 &&
+        take_file(metrics, lines_make_anew_without(metrics->out.fd, metrics->path, there->whole,
+                                                   &gap, NULL)) > 0) {
         there->whole -= there->passed_size;
     }
-    free(behind);
 }
 
 static int is_told(const struct metrics *metrics, const struct metrics *there,
