@@ -131,12 +131,13 @@ static struct node *saved_holder(struct sched *s, const struct job *job, int *re
     if (node == NULL || node->conn == NULL || !home_is(run, node)) {
         const bool is_other = node != NULL && node->conn != NULL;
         *ret_code = MS_E_UNREACHABLE;
-        *ret_text = emit_text(s, "checkpoints of job %llu: %s, which has that of step %llu, %s; %s",
-                              id, place, (unsigned long long)run->home.step,
-                              is_other ? "is another one's now, or has another folder of jobs "
-                                         "(jobs_dir)"
-                                       : "is not connected",
-                              result_words(s, job, 0, MS_FETCH_SAVED));
+        *ret_text = emit_text(
+            s, "checkpoints of job %llu: %s, which has that of step %llu or a later one, %s; %s",
+            id, place, (unsigned long long)run->home.step,
+            is_other ? "is another one's now, or has another folder of jobs "
+                       "(jobs_dir)"
+                     : "is not connected",
+            result_words(s, job, 0, MS_FETCH_SAVED));
         return NULL;
     }
     return node;

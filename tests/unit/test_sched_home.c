@@ -1268,7 +1268,8 @@ START_TEST(they_are_fetched_from_there)
 
     asks_for_saved(alice);
     is_refused(alice, MS_E_UNREACHABLE,
-               "checkpoints of job 1: node w0 on host h, which has that of step 200, is not "
+               "checkpoints of job 1: node w0 on host h, which has that of step 200 or a later "
+               "one, is not "
                "connected; they lie beside its log: /run/worker.log");
     const uint64_t back = fix_register("w0", 5);
     asks_for_saved(alice);
@@ -1346,7 +1347,8 @@ START_TEST(a_node_with_another_folder_is_not_asked)
     (void)node_in("w0", 91, 9);
     asks_for_saved(alice);
     is_refused(alice, MS_E_UNREACHABLE,
-               "node w0, which has that of step 200, is another one's now, or has another folder");
+               "node w0, which has that of step 200 or a later one, is another one's now, or has "
+               "another folder");
 }
 END_TEST
 
