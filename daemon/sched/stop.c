@@ -156,7 +156,7 @@ void stop_note_arrival(struct sched *s, const struct node *node)
     while (at != &s->placed) {
         struct job *job = list_item(at, struct job, lane);
         at = at->next;
-        if (timer_is_armed(&job->run->back) && recover_note_arrival(job->run, node)) {
+        if (recover_note_arrival(job->run, node) && timer_is_armed(&job->run->back)) {
             stop_look(s, job);
             at = s->placed.next; /* a job that ended may have taken others along */
         }

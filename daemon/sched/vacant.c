@@ -453,7 +453,8 @@ int64_t recover_comes_until(const struct sched *s, const struct run *run, uint32
 bool recover_note_arrival(struct run *run, const struct node *node)
 {
     bool was = false;
-    for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
+    const bool may = run->mends != NULL && run->n_in[RANK_LOST] > 0;
+    for (uint32_t rank = 0; may && rank < run->job->workers; rank++) {
         struct mend *mend = &run->mends[rank];
         const bool is = is_vacant(&run->members[rank]) && mend->holder.is_cut &&
                         strcmp(mend->holder.node_id, node->info.node_id) == 0;

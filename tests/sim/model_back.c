@@ -92,7 +92,7 @@ void m_back_note_arrival(struct model *m, const char *node)
 {
     for (size_t i = 0; i < m->jobs.n; i++) {
         struct m_job *job = &m->jobs.at[i];
-        for (uint32_t rank = 0; job->awaits_back && rank < job->workers; rank++) {
+        for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
             struct m_rank *r = &job->ranks[rank];
             r->is_cut = r->is_cut && (!r->vacant || strcmp(r->holder, node) != 0);
         }

@@ -903,6 +903,25 @@ START_TEST(one_reset_behind_a_grace_has_the_time_to_come_back)
 }
 END_TEST
 
+/* It had no rank yet, for another one lacks its node, and leaves: who was lost there before it is
+ * dead all the same. */
+START_TEST(who_was_replaced_is_not_on_its_way_when_that_one_leaves)
+{
+    running();
+    fix_close(conns[1]);
+    fix_close(conns[2]);
+    is_replaced(2);
+    fix_job_is(1, "RECOVERING", "waits for a node");
+    fix_cancel(alice, 1, 1);
+    fix_close(conns[2]);
+    ck_assert_ptr_null(fix_heard(conns[0], MS_MSG_STOP));
+    is_replaced(1);
+    hears_stop(0, 1, false);
+    stopped_at(1, 0, 5, "step 5 is saved: x-5.json");
+    ended("rank 0 (node w0) says: step 5 is saved");
+}
+END_TEST
+
 /* Rank 0 is lost, the disk of who saves for it hangs, and the third one is reset, and is again as
  * their time ends. */
 START_TEST(where_a_disk_hangs_and_another_is_reset_twice_it_ends)
@@ -1480,6 +1499,7 @@ int main(void)
     tcase_add_test(t, who_was_stood_in_for_has_no_rank_while_that_one_may_be_back);
     tcase_add_test(t, one_reset_as_the_grace_ends_has_the_time_to_come_back);
     tcase_add_test(t, one_reset_behind_a_grace_has_the_time_to_come_back);
+    tcase_add_test(t, who_was_replaced_is_not_on_its_way_when_that_one_leaves);
     tcase_add_test(t, where_a_disk_hangs_and_another_is_reset_twice_it_ends);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
