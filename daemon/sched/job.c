@@ -264,9 +264,11 @@ static const char *run_reason(struct sched *s, const struct job *job)
     }
     if (run->n_in[RANK_MISSING] > 0 && run->cancelling && timer_is_armed(&run->adopt)) {
         const int64_t left_ms = run->adopt.at_ms - s->now.mono_ms;
-        return emit_text(s, "%.200s; waits up to %lld s for the nodes of %s to come back after %s",
+        return emit_text(s,
+                         "%.200s; waits up to %lld s for the nodes of %s to come back after %s%s",
                          run->cancel_text, (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0),
-                         ranks_in(s, job, RANK_MISSING), run->expected);
+                         ranks_in(s, job, RANK_MISSING), run->expected,
+                         s->mode->by_hand ? ", or to be started again" : "");
     }
     if (run->n_in[RANK_MISSING] > 0) {
         return emit_text(s, "waits for the nodes of %s to come back after %s%s",

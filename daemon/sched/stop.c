@@ -260,11 +260,14 @@ static const char *before_words(struct sched *s, const struct job *job)
             folder_words(s, run->home.log_path), way);
     }
     if (run->home.step == 0 && job->has_home && s->mode->places_anew) {
-        return ", and nobody has told of a checkpoint from before";
+        return ", and no checkpoint from before is known";
     }
-    const bool is_newcomer = first->hold != NULL && holds_nothing(first); /* it has none */
-    const char *folder =
-        s->mode->names_run_dir || is_newcomer ? "" : folder_words(s, first->log_path);
+    const bool is_newcomer = first->hold != NULL && holds_nothing(first); /* it may have none */
+    const bool is_at_home = !s->mode->places_anew || (run->home.step > 0 && first->hold != NULL &&
+                                                      home_is(run, first->hold->node));
+    const char *folder = s->mode->names_run_dir || (is_newcomer && !is_at_home)
+                             ? ""
+                             : folder_words(s, first->log_path);
     return folder[0] != '\0'
                ? emit_text(s,
                            "; what key checkpoint had saved before is on host %.40s%s: %s goes on "

@@ -1198,10 +1198,31 @@ START_TEST(a_cancel_names_no_place_where_none_is_known)
 
     says_back(spare, 2, "cancelled by alice");
 
-    ended(JOB_CANCELLED, _i == 0 ? "no rank that is left held the state, and nobody has told of a "
-                                   "checkpoint from before"
-                                 : "nothing is saved: no rank that is left held the state");
+    ended(JOB_CANCELLED,
+          _i == 0 ? "no rank that is left held the state, and no checkpoint from before is known"
+                  : "nothing is saved: no rank that is left held the state");
     ck_assert_ptr_null(strstr(fix_stored(1)->reason, "on host"));
+}
+END_TEST
+
+/* Its next process is there, and has read nothing yet. */
+START_TEST(a_cancel_names_the_place_where_rank_0_is_back_at_it)
+{
+    runs_in(0, here, 2, 250, 200);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    const uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    conns[0] = fix_register("w0", 7);
+    fix_beat(conns[0]);
+    conns[1] = fix_register("w1", 8);
+    fix_close(conns[1]);
+    fix_cancel(alice, 1, 1);
+    beat_until_it_stops(conns[0]);
+
+    says_back(conns[0], 2, "cancelled by alice");
+
+    ended(JOB_CANCELLED, "no rank that is left held the state; what key checkpoint had saved "
+                         "before is on host h in /run: msctl submit --resume 1 goes on from");
 }
 END_TEST
 
@@ -1409,6 +1430,7 @@ int main(void)
     tcase_add_test(t, a_node_with_the_same_folder_is_kept_for_its_job);
     tcase_add_test(t, two_jobs_with_one_node_do_not_keep_it_from_each_other);
     tcase_add_loop_test(t, a_cancel_names_no_place_where_none_is_known, 0, 2);
+    tcase_add_test(t, a_cancel_names_the_place_where_rank_0_is_back_at_it);
     tcase_add_test(t, a_cancel_names_the_node_that_has_them);
     tcase_add_test(t, what_it_says_itself_is_said_on);
     tcase_add_test(t, they_are_fetched_from_there);
