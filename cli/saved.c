@@ -307,7 +307,7 @@ int cli_saved_fail_away(const struct cli_saved *saved, struct ms_err *err)
 {
     return ms_fail(err, saved->away_code,
                    "job %llu may have saved more: a node that had a rank of it is away (see "
-                   "above), and what it has is not known until it is back",
+                   "above), and what it has is not known until it is back: bring it back",
                    (unsigned long long)saved->job);
 }
 

@@ -96,7 +96,8 @@ static int get_manifest(struct cli *cli, const struct submit_resume *resume, uin
     return fetch_text(cli, &wish, ret, ret_size, &of, err);
 }
 
-/* Where the newest may lie on a node that is away, nobody else's choice is made. */
+/* Where the newest may lie on a node that is away nobody else chooses: what helps, the text says.
+ */
 static int choose(struct submit_resume *resume, const char *which, struct ms_err *err)
 {
     char text[MS_ERR_TEXT_MAX];
@@ -105,10 +106,7 @@ static int choose(struct submit_resume *resume, const char *which, struct ms_err
         return rc;
     }
     snprintf(text, sizeof(text), "%s", ms_err_text(err));
-    return ms_fail(err, rc,
-                   "%.240s; nothing is queued: bring that node back, or name one of `msctl fetch "
-                   "--list %llu`: --resume %llu:CHECKPOINT",
-                   text, (unsigned long long)resume->job, (unsigned long long)resume->job);
+    return ms_fail(err, rc, "%.350s; nothing is queued", text);
 }
 
 int submit_resume_open(struct cli *cli, const char *word, struct submit_resume *ret,

@@ -428,6 +428,7 @@ int metrics_add_done(const char *path, const char *training, const struct metric
     if (rc > 0) {
         rc = has_all || metrics.is_done ? metrics_put_done(&metrics, done, err) : 0;
     }
+    fd = metrics.out.fd; /* it may be made anew */
     ms_line_out_fini(&metrics.out);
     close(fd);
     return rc;

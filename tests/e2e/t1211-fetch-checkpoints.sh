@@ -129,5 +129,5 @@ ok "nor of all" status 3 as alice fetch --list 1
 ok "for there may be more" says "job 1 may have saved more: a node that had a rank of it is away" as alice fetch --list 1
 ok "and the one that is gone is named" says "node $home on host" as alice fetch --list 1
 ok "no new job goes on from there" status 3 as alice submit --resume 1
-ok "which says what helps" says "nothing is queued: bring that node back" as alice submit --resume 1
+ok "which says what helps" says "is not known until it is back: bring it back; nothing is queued" as alice submit --resume 1
 finish
