@@ -746,10 +746,10 @@ static void give_up_saver(const struct model *m, struct m_job *job)
 static bool tells_home(const struct model *m, const struct m_job *job, const char *reason)
 {
     char words[MS_NAME_MAX + 64];
-    snprintf(words, sizeof(words), "; the checkpoint of step %llu is on node %s",
+    snprintf(words, sizeof(words), "; the checkpoint of step %llu, or a later one, is on node %s",
              (ull)job->home_step, job->home);
-    return strstr(reason, "; nothing is saved: no rank that is left ") == NULL ||
-           !m_home_is_away(m, job) || strstr(reason, words) != NULL;
+    return strstr(reason, "; nothing is saved: no rank ") == NULL || !m_home_is_away(m, job) ||
+           strstr(reason, words) != NULL;
 }
 
 /* What the ranks that stopped have saved is told, or that nothing is. */
