@@ -81,16 +81,13 @@ void claim_raise(struct sched *s, const struct claim *claim, const char *by)
 }
 
 /* Of a job that recovers: it was assigned anew, and has not heard of it; or it was to stop in the
- * generation that it knew, and says that it knows the job's. */
+ * generation that it knew, and says that it knows a newer one. */
 static struct hold *find_other(const struct node *node, const struct claim *claim)
 {
     struct hold *hold = hold_first(node);
     const bool is_its = hold != NULL && hold->job != NULL && hold->job->recovery &&
                         hold->job_id == claim->job && hold->rank == claim->rank;
-    return is_its && (claim->generation < hold->generation ||
-                      claim->generation == hold->job->generation)
-               ? hold
-               : NULL;
+    return is_its && claim->generation <= hold->job->generation ? hold : NULL;
 }
 
 /* The rank that the process says it holds, if it is one that we gave to exactly this process. */

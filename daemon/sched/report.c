@@ -617,7 +617,7 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
     struct member *member = member_of(hold);
     member->has_state |= claim_has_state(claim);
     member->unheard = false;
-    if (claim->generation == job->generation) { /* whatever it was to stop in */
+    if (claim->generation > hold->generation) { /* whatever it was to stop in */
         hold->generation = claim->generation;
     }
     const bool has_not_heard = claim->generation != hold->generation;

@@ -205,6 +205,8 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
     struct m_job *job = m_job_find(m, conn->claim.job);
     if (conn->claim.generation == job->generation) {
         r->settled = 0; /* it knows it, whatever it was to stop in */
+    } else if (r->settled != 0 && conn->claim.generation > r->settled) {
+        r->settled = conn->claim.generation;
     }
     const uint64_t known = r->settled != 0 ? r->settled : job->generation;
     const bool is_older = conn->claim.generation != known;

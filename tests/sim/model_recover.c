@@ -652,8 +652,7 @@ void m_was_away(struct m_rank *r)
     r->away = r->away_unready = false;
 }
 
-/* Of an older generation: it has not heard of this one, and is there all the same. Where it is to
- * stop in the one that it knew, it has not heard of any since. */
+/* Of an older generation: it has not heard of this one, and is there all the same. */
 struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn)
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
@@ -662,8 +661,7 @@ struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn)
         return NULL;
     }
     struct m_rank *r = &job->ranks[conn->claim.rank];
-    const bool is_known = r->settled == 0 || conn->claim.generation <= r->settled;
-    return !r->vacant && !r->lost && is_process(r, conn) && is_known ? r : NULL;
+    return !r->vacant && !r->lost && is_process(r, conn) ? r : NULL;
 }
 
 /* It was given up, and nobody has taken the rank since. */
