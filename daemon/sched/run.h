@@ -150,6 +150,13 @@ struct complaint {
     struct timer timer;
 };
 
+/* Whether a cancel waits for those that it has lost and that may come back. */
+enum back_wait {
+    BACK_NOT_YET, /* nobody was awaited: at the first one the grace begins anew, */
+    BACK_AWAITED, /* ... once, for another one may be reset again and again; */
+    BACK_OVER,    /* ... and at its end all had their time */
+};
+
 struct run {
     struct job *job;
     struct member *members;     /* job->workers of them */
@@ -161,8 +168,7 @@ struct run {
     struct timer grace;         /* of a cancel at the step */
     struct timer back;          /* ... and lost ones may come back, which is waited for, */
     int64_t back_ms;            /* ... but not for those whose time was over then, ... */
-    bool has_awaited;           /* ... and once was, for which the grace began anew, */
-    bool back_is_over;          /* ... or any more */
+    enum back_wait back_wait;   /* ... of all that are lost in this cancel */
     uint32_t asked;             /* ... to save in the place of rank 0, the last one; 0: none was */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
     bool stop_is_out;           /* ... and was told: the grace runs */

@@ -130,13 +130,13 @@ static bool may_come_back(struct sched *s, struct job *job)
     int64_t until_ms = 0;
     (void)stop_awaited(s, job, &until_ms);
     const bool has_last = run->members[0].state == RANK_DONE && !needs_another(run);
-    if (run->back_is_over || until_ms <= run->back_ms || has_last) {
+    if (run->back_wait == BACK_OVER || until_ms <= run->back_ms || has_last) {
         timer_stop(s, &run->back);
         return false;
     }
     run->late_asked &= run->members[run->late_saver].hold != NULL;
-    if (!run->has_awaited) { /* once: another one may be reset again and again */
-        run->has_awaited = true;
+    if (run->back_wait == BACK_NOT_YET) {
+        run->back_wait = BACK_AWAITED;
         begin_grace(s, run);
     }
     timer_arm(s, &run->back, TIMER_BACK, until_ms);
@@ -371,7 +371,8 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
 {
     struct run *run = job->run;
     run->cancelling = true;
-    run->stop_is_out = run->late_asked = run->back_is_over = run->has_awaited = false;
+    run->stop_is_out = run->late_asked = false;
+    run->back_wait = BACK_NOT_YET;
     run->asked = 0;
     run->back_ms = s->now.mono_ms;
     timer_stop(s, &run->save_again);
@@ -455,7 +456,9 @@ void run_grace_timeout(struct sched *s, struct run *run)
         arm_grace(s, run);
         return;
     }
-    run->back_is_over |= run->has_awaited; /* who is lost again and again had all the time, too */
+    if (run->back_wait == BACK_AWAITED) {
+        run->back_wait = BACK_OVER;
+    }
     if (timer_is_armed(&run->back) || lose_late(s, run->job) > 0) {
         run->stop_is_out = false;
         stop_look(s, run->job);

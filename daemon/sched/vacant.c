@@ -440,7 +440,7 @@ static bool is_stood_in_for(const struct sched *s, const struct run *run, uint32
     bool is = false;
     for (uint32_t other = 1; may && !is && other < run->job->workers; other++) {
         is = run->members[other].hold != NULL ||
-             (!run->back_is_over && cut_until_ms(s, run, other) > run->back_ms);
+             (run->back_wait != BACK_OVER && cut_until_ms(s, run, other) > run->back_ms);
     }
     return is;
 }
