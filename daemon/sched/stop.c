@@ -129,7 +129,8 @@ static bool may_come_back(struct sched *s, struct job *job)
     struct run *run = job->run;
     int64_t until_ms = 0;
     (void)stop_awaited(s, job, &until_ms);
-    const bool has_last = run->members[0].state == RANK_DONE && !needs_another(run);
+    const struct member *first = &run->members[0];
+    const bool has_last = rank_is_over(first) && first->is_complete && !needs_another(run);
     if (run->back_wait == BACK_OVER || until_ms <= run->back_ms || has_last) {
         timer_stop(s, &run->back);
         return false;
@@ -202,7 +203,7 @@ static uint32_t late_saver_of(const struct job *job)
     for (uint32_t rank = run->unsaved ? 0 : 1; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && rank_is_over(member) && member->may_save &&
-            (!run->unsaved || last_can_save(run, rank)) && member->steps > step) {
+            member->steps > step) {
             saver = rank;
             step = member->steps;
         }

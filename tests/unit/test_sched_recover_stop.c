@@ -278,6 +278,27 @@ START_TEST(a_round_that_all_are_back_for_is_started)
 }
 END_TEST
 
+/* It said that it knew an older one, and where it is to stop in that it still has its rank. */
+START_TEST(who_is_to_stop_in_an_older_generation_may_know_a_newer_one)
+{
+    running();
+    dies(1);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ready_at(2, rank, 0);
+    }
+    fix_job_is(1, "RUNNING", "");
+    dies(1);
+    fix_cancel(alice, 1, 1);
+
+    for (uint64_t generation = 1; generation <= 3; generation++) {
+        conns[2] = comes_back_in(generation, 2, 3);
+
+        hears_stop(2, generation, false);
+        ck_assert_int_eq(fix_logged("job.rank_lost job=1 generation=3 rank=2"), 0);
+    }
+}
+END_TEST
+
 /* Its own Start may be lost, and the others have had theirs. */
 START_TEST(who_comes_back_to_a_round_that_was_started_hears_that_no_start_comes)
 {
@@ -979,6 +1000,53 @@ START_TEST(what_a_finished_rank_0_saved_is_said)
 }
 END_TEST
 
+/* It was to stop where it stood, and that is at the end. */
+START_TEST(where_rank_0_stands_at_the_last_step_nobody_waits_for_another_one)
+{
+    running();
+    dies(1);
+    ready_at(2, 0, 100);
+    fix_cancel(alice, 1, 1);
+    fix_close(conns[1]);
+    ck_assert(stands(0));
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = 2;
+    msg.steps = 100;
+    msg.weights_sha256 = (char *)fix_digest(FIX_BITS);
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+
+    fix_close(conns[2]);
+
+    ended("cancelled by alice");
+}
+END_TEST
+
+/* They stand at the last step, and have not got as far as to say what its weights are. */
+START_TEST(who_stood_at_the_last_step_that_rank_0_cannot_save_is_asked_to)
+{
+    running();
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = msg.generation = 1;
+    msg.steps = 100;
+    msg.code = MS_E_IO;
+    msg.text = (char *)"z: No space left on device";
+    msg.weights_sha256 = (char *)fix_digest(FIX_BITS);
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    fix_cancel(alice, 1, 1);
+
+    stopped_at(1, 1, 100, "");
+    stopped_at(1, 2, 100, "");
+
+    hears_stop(0, 1, true); /* there may be room by now */
+    fails(0, "z: No space left on device");
+
+    hears_stop(1, 1, true);
+    stopped_at(1, 1, 100, "step 100 is saved: x-100.json");
+    ended("rank 1 (node w1) says: step 100 is saved");
+}
+END_TEST
+
 /* The others wait for who is lost, and need not any more. */
 START_TEST(where_rank_0_makes_the_last_step_the_others_hear_at_once_that_it_stops)
 {
@@ -1469,6 +1537,7 @@ int main(void)
     tcase_add_test(t, a_round_that_is_out_is_started_once_its_complaint_is_judged);
     tcase_add_test(t, a_round_that_all_are_back_for_is_started);
     tcase_add_test(t, who_comes_back_to_a_round_that_was_started_hears_that_no_start_comes);
+    tcase_add_test(t, who_is_to_stop_in_an_older_generation_may_know_a_newer_one);
     tcase_add_test(t, who_was_done_while_the_others_stood_still_is_asked_again);
     tcase_add_test(t, who_waits_for_the_start_of_a_round_hears_that_none_comes);
     tcase_add_test(t, who_stops_in_a_round_cuts_it_off_for_all);
@@ -1503,6 +1572,8 @@ int main(void)
     tcase_add_test(t, where_a_disk_hangs_and_another_is_reset_twice_it_ends);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
+    tcase_add_test(t, where_rank_0_stands_at_the_last_step_nobody_waits_for_another_one);
+    tcase_add_test(t, who_stood_at_the_last_step_that_rank_0_cannot_save_is_asked_to);
     tcase_add_test(t, who_is_asked_to_save_after_its_end_is_asked_again_when_it_comes_back);
     tcase_add_test(t, what_rank_0_saved_before_it_was_lost_is_not_saved_again);
     tcase_add_test(t, a_complaint_evicts_nobody_any_more);
