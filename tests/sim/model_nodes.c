@@ -184,6 +184,18 @@ static struct m_rank *claim_is_ours(struct model *m, const struct m_conn *conn)
                : NULL;
 }
 
+/* The last one is lost of a job that was to stop: that is its end, whoever comes in that moment. */
+static bool none_is_left(const struct model *m, const struct m_job *job)
+{
+    bool is_lost = false;
+    bool is_left = false;
+    for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
+        is_lost = is_lost || job->ranks[rank].lost;
+        is_left = is_left || !(job->ranks[rank].lost || job->ranks[rank].vacant);
+    }
+    return is_lost && !is_left && m_stops_at_step(job) && !m_awaits_back(m, job);
+}
+
 /* What its scheduler gave to this node id is not what it comes with. */
 static void old_ranks_lost(struct model *m, const struct m_conn *conn, const struct m_rank *ours)
 {
@@ -497,6 +509,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         m_host_excused(m, node, &conn->claim); /* whoever has that rank by now */
     }
     old_ranks_lost(m, conn, ours);
+    const bool had_its_end = had != NULL && none_is_left(m, had);
     if (conn->claim.generation > m->generation + MS_GENERATION_STEP_MAX ||
         (m->w->mode != SCHED_DYNAMIC &&
          conn->claim.job > m->last_job + MS_GENERATION_STEP_MAX + 1)) {
@@ -531,7 +544,8 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         } else {
             m_stands_still(m, had);
         }
-    } else if (conn->claim.job != 0 && !lets_go && m_claim_is_former(m, conn) != NULL) {
+    } else if (conn->claim.job != 0 && !lets_go && !had_its_end &&
+               m_claim_is_former(m, conn) != NULL) {
         m_former_comes(m, conn, m_claim_is_former(m, conn), was_kept);
     } else if (conn->claim.job != 0) {
         claim_is_not_ours(m, conn);

@@ -350,14 +350,15 @@ static void check_dynamic_end(struct world *w)
 /* The end is decided so long before it is stored and said, at most. */
 enum { END_COMMIT_MS = 1000 };
 
-/* What it is sent does not arrive, perhaps for ever, also where it has given that connection up. */
+/* What it is sent does not arrive, perhaps for ever, and nobody waits for it: also where both have
+ * given that connection up. */
 static bool is_silent(const struct world *w, uint32_t node)
 {
     bool is = false;
     for (uint32_t i = 0; i < w->n_links && !is; i++) {
         const struct sim_link *link = &w->links[i];
-        is = link->is_node && link->actor == node && (link->open_here || link->open_there) &&
-             w->now >= link->stalled_from && w->now < link->stalled_until;
+        is = link->is_node && link->actor == node && w->now >= link->stalled_from &&
+             w->now < link->stalled_until;
     }
     return is;
 }
