@@ -109,7 +109,6 @@ static int take(struct asking *a, uint32_t rank, unsigned what, const struct fet
                : ms_fail(err, MS_E_NOMEM, "no memory for the checkpoints of a job");
 }
 
-/* By its rank, as which it has another node than now where what says so. */
 static int is_taken(const struct cli_saved *saved, const char *node_id)
 {
     for (size_t i = 0; i < saved->n_nodes; i++) {
@@ -120,6 +119,7 @@ static int is_taken(const struct cli_saved *saved, const char *node_id)
     return 0;
 }
 
+/* By its rank: its node now, or the one with the newest of the job, as what says. */
 static int ask_node(struct asking *a, uint32_t rank, unsigned what, struct ms_err *err)
 {
     const struct fetch_saved wanted = {.what = MS_SAVED_LIST,

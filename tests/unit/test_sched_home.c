@@ -1156,25 +1156,22 @@ static uint64_t cancelled_at_a_spare(uint64_t *ret_spare)
     return alice;
 }
 
-/* What it was told, and nothing of its own. */
-static void says_back(uint64_t conn, uint64_t generation, const char *text)
+/* Of its end it says what it was told, or a word of its own. */
+static void stops(uint64_t alice, uint64_t conn, const char *text)
 {
+    fix_cancel(alice, 1, 1);
+    for (int64_t at = 0; fix_heard(conn, MS_MSG_STOP) == NULL; at += FIX_LEASE_MS / 4) {
+        ck_assert_int_lt(at, 2 * MS_UNHEARD_MS);
+        fix_beat(conn);
+        fix_pass(FIX_LEASE_MS / 4);
+    }
     Ms__RankDone msg = MS__RANK_DONE__INIT;
     msg.job = 1;
-    msg.generation = generation;
+    msg.generation = 2;
     msg.code = MS_E_CANCELLED;
     msg.text = (char *)text;
     msg.weights_sha256 = msg.plan_sha256 = msg.log_path = (char *)"";
     fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
-}
-
-static void beat_until_it_stops(uint64_t spare)
-{
-    for (int64_t at = 0; fix_heard(spare, MS_MSG_STOP) == NULL; at += FIX_LEASE_MS / 4) {
-        ck_assert_int_lt(at, 2 * MS_UNHEARD_MS);
-        fix_beat(spare);
-        fix_pass(FIX_LEASE_MS / 4);
-    }
 }
 
 static const char is_on_w0[] =
@@ -1193,10 +1190,7 @@ START_TEST(a_cancel_names_no_place_where_none_is_known)
     fix_close(conns[1]);
     const uint64_t alice = fix_open(MS_ROLE_USER, "alice");
     fix_beat(spare);
-    fix_cancel(alice, 1, 1);
-    beat_until_it_stops(spare);
-
-    says_back(spare, 2, "cancelled by alice");
+    stops(alice, spare, "cancelled by alice");
 
     ended(JOB_CANCELLED,
           _i == 0 ? "no rank that is left held the state, and no checkpoint from before is known"
@@ -1216,10 +1210,7 @@ START_TEST(a_cancel_names_the_place_where_rank_0_is_back_at_it)
     fix_beat(conns[0]);
     conns[1] = fix_register("w1", 8);
     fix_close(conns[1]);
-    fix_cancel(alice, 1, 1);
-    beat_until_it_stops(conns[0]);
-
-    says_back(conns[0], 2, "cancelled by alice");
+    stops(alice, conns[0], "cancelled by alice");
 
     ended(JOB_CANCELLED, "no rank that is left held the state; what key checkpoint had saved "
                          "before is on host h in /run: msctl submit --resume 1 goes on from");
@@ -1231,9 +1222,7 @@ START_TEST(a_cancel_names_the_node_that_has_them)
     uint64_t spare = 0;
     const uint64_t alice = cancelled_at_a_spare(&spare);
 
-    fix_cancel(alice, 1, 1);
-    beat_until_it_stops(spare);
-    says_back(spare, 2, "cancelled by alice");
+    stops(alice, spare, "cancelled by alice");
 
     ended(JOB_CANCELLED, is_on_w0);
 }
@@ -1245,9 +1234,7 @@ START_TEST(what_it_says_itself_is_said_on)
     uint64_t spare = 0;
     const uint64_t alice = cancelled_at_a_spare(&spare);
 
-    fix_cancel(alice, 1, 1);
-    beat_until_it_stops(spare);
-    says_back(spare, 2, "cannot read the data");
+    stops(alice, spare, "cannot read the data");
 
     ended(JOB_CANCELLED, "nothing is saved: rank 0 (node spare) says: cannot read the data");
 }
@@ -1283,9 +1270,7 @@ START_TEST(they_are_fetched_from_there)
 {
     uint64_t spare = 0;
     const uint64_t alice = cancelled_at_a_spare(&spare);
-    fix_cancel(alice, 1, 1);
-    beat_until_it_stops(spare);
-    says_back(spare, 2, "cancelled by alice");
+    stops(alice, spare, "cancelled by alice");
 
     asks_for_saved(alice);
     is_refused(alice, MS_E_UNREACHABLE,
@@ -1314,9 +1299,7 @@ START_TEST(they_are_fetched_from_there_after_a_restart)
 {
     uint64_t spare = 0;
     const uint64_t alice = cancelled_at_a_spare(&spare);
-    fix_cancel(alice, 1, 1);
-    beat_until_it_stops(spare);
-    says_back(spare, 2, "cancelled by alice");
+    stops(alice, spare, "cancelled by alice");
     const struct sched_job_row *stored = fix_stored(1);
     uint8_t bytes[512];
     struct sched_job_row row = job_row(1, JOB_CANCELLED);

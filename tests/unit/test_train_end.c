@@ -22,6 +22,11 @@ static struct train_info info;
 static struct train_result result;
 static mode_t broken; /* S_IFDIR, S_IFREG: of such no sync succeeds; 0: each does */
 
+static void kept_says(const char *part)
+{
+    ck_assert_msg(strstr(result.kept, part) != NULL, "%s", result.kept);
+}
+
 int __wrap_fsync(int fd)
 {
     struct stat st;
@@ -67,7 +72,7 @@ static struct train *trained(const char *run_dir)
 static void is_not_saved_for(const char *why)
 {
     ck_assert_int_eq(result.unsaved, MS_E_IO);
-    ck_assert_msg(strstr(result.kept, why) != NULL, "%s", result.kept);
+    kept_says(why);
 }
 
 /* ---- a disk that fails ---- */
@@ -90,7 +95,7 @@ START_TEST(weights_that_are_not_durable_are_not_saved)
     broken = 0;
     ck_ms_ok(train_stop_here(train, 1, &result, err));
     ck_assert_int_eq(result.unsaved, 0);
-    ck_assert_ptr_nonnull(strstr(result.kept, "the last, are saved: "));
+    kept_says("the last, are saved: ");
     train_destroy(train);
 }
 END_TEST
@@ -122,7 +127,7 @@ START_TEST(weights_that_are_there_are_saved_once_they_are_durable)
     limit_files(RLIM_INFINITY);
 
     ck_assert_int_eq(result.unsaved, 0);
-    ck_assert_ptr_nonnull(strstr(result.kept, "the last, are saved: "));
+    kept_says("the last, are saved: ");
     train_destroy(train);
 }
 END_TEST
@@ -389,7 +394,7 @@ static void save_step_8(char digest[MS_SHA256_HEX])
     second->cfg.run_dir = dir;
     ck_ms_ok(train_stop_here(second, 1, &result, err));
     memcpy(digest, result.weights_sha256, MS_SHA256_HEX);
-    ck_assert_msg(strstr(result.kept, "the weights of step 8") != NULL, "%s", result.kept);
+    kept_says("the weights of step 8");
     ck_assert_uint_eq(step_there(), 8);
     train_destroy(second);
 }
@@ -428,9 +433,7 @@ START_TEST(weights_of_the_last_step_stay_where_a_rank_before_it_saves)
     second->cfg.run_dir = dir;
     ck_ms_ok(train_stop_here(second, 1, &result, err));
 
-    ck_assert_msg(strstr(result.kept, "the weights of step 20 of this job are there already") !=
-                      NULL,
-                  "%s", result.kept);
+    kept_says("the weights of step 20 of this job are there already");
     ck_assert_uint_eq(step_there(), 20);
     ends_once_with(digest);
     train_destroy(second);
@@ -450,16 +453,13 @@ START_TEST(weights_of_the_last_step_stay_where_no_end_is_told)
     second->cfg.rank = 1;
     second->cfg.run_dir = dir;
     ck_ms_ok(train_stop_here(second, 1, &result, err));
-    ck_assert_msg(strstr(result.kept, "the weights of step 20, the last, are saved: ") != NULL,
-                  "%s", result.kept);
+    kept_says("the weights of step 20, the last, are saved: ");
     train_destroy(second);
 
     first->cfg.run_dir = dir;
     ck_ms_ok(train_stop_here(first, 1, &result, err));
 
-    ck_assert_msg(strstr(result.kept, "the weights of step 20 of this job are there already") !=
-                      NULL,
-                  "%s", result.kept);
+    kept_says("the weights of step 20 of this job are there already");
     ck_assert_uint_eq(step_there(), 20);
     train_destroy(first);
 }
@@ -535,7 +535,7 @@ START_TEST(ranks_that_train_for_themselves_replace_what_others_saved)
 
     ck_assert_uint_eq(step_there(), 7);
     ck_assert_str_ne(result.weights_sha256, "");
-    ck_assert_ptr_nonnull(strstr(result.kept, "nothing is saved but the weights of step 7"));
+    kept_says("nothing is saved but the weights of step 7");
     train_destroy(first);
 }
 END_TEST
@@ -574,8 +574,7 @@ START_TEST(what_the_last_evaluation_lacks_is_no_weights)
     ck_assert_uint_eq(result.steps, info.steps_total);
     ck_assert_int_eq(is_saved(), 1);
     ck_assert_int_eq((int)strlen(result.weights_sha256), 64);
-    ck_assert_msg(strstr(result.kept, "the evaluation behind it was not made") != NULL, "%s",
-                  result.kept);
+    kept_says("the evaluation behind it was not made");
     train_destroy(train);
 }
 END_TEST
@@ -602,7 +601,7 @@ START_TEST(who_is_asked_and_has_no_run_directory_has_not_saved)
 
     ck_ms_ok(train_stop_here(train, 1, &result, err));
     ck_assert_int_eq(result.unsaved, MS_E_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(result.kept, "this training has no run directory"));
+    kept_says("this training has no run directory");
     ck_assert_int_eq(result.stopped, 0);
     ck_assert_int_eq((int)strlen(result.weights_sha256), 64);
     train_destroy(train);
