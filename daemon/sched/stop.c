@@ -31,6 +31,13 @@ static bool needs_another(const struct run *run)
            (rank_is_over(first) ? !first->may_save || run->unsaved : first->passed_over);
 }
 
+/* Rank 0 made the last step, or stood there, and saved what it had to. */
+static bool has_last(const struct run *run)
+{
+    const struct member *first = &run->members[0];
+    return rank_is_over(first) && first->is_complete && !needs_another(run);
+}
+
 /* Nobody waits for the others. */
 static uint32_t n_settled(const struct run *run)
 {
@@ -129,9 +136,7 @@ static bool may_come_back(struct sched *s, struct job *job)
     struct run *run = job->run;
     int64_t until_ms = 0;
     (void)stop_awaited(s, job, &until_ms);
-    const struct member *first = &run->members[0];
-    const bool has_last = rank_is_over(first) && first->is_complete && !needs_another(run);
-    if (run->back_wait == BACK_OVER || until_ms <= run->back_ms || has_last) {
+    if (run->back_wait == BACK_OVER || until_ms <= run->back_ms || has_last(run)) {
         timer_stop(s, &run->back);
         return false;
     }
@@ -299,10 +304,16 @@ static bool none_held(const struct run *run)
 static const char *kept_words(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
-    const struct member *first = &run->members[0];
-    if (first->state == RANK_DONE && !run->unsaved && run->kept[0] == '\0') {
+    if (has_last(run) && run->kept[0] == '\0') {
         return emit_text(s, "rank 0 (node %s) had made the last step, and saved it",
-                         first->node_id);
+                         run->members[0].node_id);
+    }
+    if (run->kept[0] != '\0' && run->unsaved && run->kept_step < run->last_step) {
+        return text_behind(s,
+                           emit_text(s, "%s; the weights of step %llu are not saved%s", run->kept,
+                                     (unsigned long long)run->last_step,
+                                     run->unkept[0] != '\0' ? ": " : ""),
+                           run->unkept);
     }
     if (run->kept[0] != '\0') {
         const bool is_nothing = run->kept_step == 0 && none_held(run);

@@ -278,8 +278,7 @@ START_TEST(a_round_that_all_are_back_for_is_started)
 }
 END_TEST
 
-/* It said that it knew an older one, and where it is to stop in that it still has its rank. */
-START_TEST(who_is_to_stop_in_an_older_generation_may_know_a_newer_one)
+static void cancelled_in_generation_3(void)
 {
     running();
     dies(1);
@@ -289,13 +288,35 @@ START_TEST(who_is_to_stop_in_an_older_generation_may_know_a_newer_one)
     fix_job_is(1, "RUNNING", "");
     dies(1);
     fix_cancel(alice, 1, 1);
+}
 
+/* It said that it knew an older one, and where it is to stop in that it still has its rank. */
+START_TEST(who_is_to_stop_in_an_older_generation_may_know_a_newer_one)
+{
+    cancelled_in_generation_3();
     for (uint64_t generation = 1; generation <= 3; generation++) {
         conns[2] = comes_back_in(generation, 2, 3);
 
         hears_stop(2, generation, false);
         ck_assert_int_eq(fix_logged("job.rank_lost job=1 generation=3 rank=2"), 0);
     }
+}
+END_TEST
+
+/* Rank 0 may be back, and until then nobody is told anything. */
+START_TEST(who_knows_a_newer_generation_is_heard_in_it)
+{
+    cancelled_in_generation_3();
+    conns[2] = comes_back_in(1, 2, 3);
+    hears_stop(2, 1, false);
+    fix_close(conns[0]);
+    conns[2] = comes_back_in(2, 2, 3);
+
+    stopped(2, 2, "");
+    conns[0] = comes_back_at(3, 0, 1, 9);
+
+    hears_stop(0, 3, false);
+    ck_assert_ptr_null(fix_heard(conns[2], MS_MSG_STOP)); /* it has */
 }
 END_TEST
 
@@ -1000,6 +1021,32 @@ START_TEST(what_a_finished_rank_0_saved_is_said)
 }
 END_TEST
 
+static void made_the_last_step(uint64_t generation)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.steps = 100;
+    msg.weights_sha256 = (char *)fix_digest(FIX_BITS);
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+}
+
+START_TEST(what_rank_0_saved_is_said_where_it_was_reset_and_says_so_again)
+{
+    running();
+    fix_close(conns[1]);
+    fix_cancel(alice, 1, 1);
+    made_the_last_step(1);
+    fix_close(conns[0]);
+    conns[0] = comes_back_at(1, 0, 1, 100);
+
+    made_the_last_step(1);
+    stopped_at(1, 2, 100, "");
+
+    ended("cancelled by alice; rank 0 (node w0) had made the last step, and saved it");
+}
+END_TEST
+
 /* It was to stop where it stood, and that is at the end. */
 START_TEST(where_rank_0_stands_at_the_last_step_nobody_waits_for_another_one)
 {
@@ -1009,22 +1056,25 @@ START_TEST(where_rank_0_stands_at_the_last_step_nobody_waits_for_another_one)
     fix_cancel(alice, 1, 1);
     fix_close(conns[1]);
     ck_assert(stands(0));
-    Ms__RankDone msg = MS__RANK_DONE__INIT;
-    msg.job = 1;
-    msg.generation = 2;
-    msg.steps = 100;
-    msg.weights_sha256 = (char *)fix_digest(FIX_BITS);
-    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    made_the_last_step(2);
 
     fix_close(conns[2]);
 
-    ended("cancelled by alice");
+    ended("cancelled by alice; rank 0 (node w0) had made the last step, and saved it");
 }
 END_TEST
 
-/* They stand at the last step, and have not got as far as to say what its weights are. */
+/* They stand at the last step, or before it, and have not said what its weights are. */
 START_TEST(who_stood_at_the_last_step_that_rank_0_cannot_save_is_asked_to)
 {
+    static const char *const words[] = {
+        "rank 1 (node w1) says: step 99 is saved: x-99.json; the weights of step 100 are not "
+        "saved: rank 0 (node w0) says: z: No space left on device",
+        "rank 1 (node w1) says: step 100 is saved: x-100.json"};
+    const uint64_t step = 99 + (uint64_t)_i;
+    char kept[64];
+    snprintf(kept, sizeof(kept), "step %llu is saved: x-%llu.json", (unsigned long long)step,
+             (unsigned long long)step);
     running();
     Ms__RankDone msg = MS__RANK_DONE__INIT;
     msg.job = msg.generation = 1;
@@ -1035,15 +1085,16 @@ START_TEST(who_stood_at_the_last_step_that_rank_0_cannot_save_is_asked_to)
     fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
     fix_cancel(alice, 1, 1);
 
-    stopped_at(1, 1, 100, "");
-    stopped_at(1, 2, 100, "");
+    stopped_at(1, 1, step, "");
+    stopped_at(1, 2, step, "");
 
     hears_stop(0, 1, true); /* there may be room by now */
     fails(0, "z: No space left on device");
 
     hears_stop(1, 1, true);
-    stopped_at(1, 1, 100, "step 100 is saved: x-100.json");
-    ended("rank 1 (node w1) says: step 100 is saved");
+    stopped_at(1, 1, step, kept);
+    ended(words[_i]);
+    ck_assert_int_eq(strstr(fix_stored(1)->reason, " are not saved") != NULL, step < 100);
 }
 END_TEST
 
@@ -1055,11 +1106,7 @@ START_TEST(where_rank_0_makes_the_last_step_the_others_hear_at_once_that_it_stop
     fix_cancel(alice, 1, 1);
     ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
 
-    Ms__RankDone msg = MS__RANK_DONE__INIT;
-    msg.job = msg.generation = 1;
-    msg.steps = 100;
-    msg.weights_sha256 = (char *)fix_digest(FIX_BITS);
-    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    made_the_last_step(1);
 
     hears_stop(1, 1, false);
     stopped_at(1, 1, 99, "");
@@ -1538,6 +1585,7 @@ int main(void)
     tcase_add_test(t, a_round_that_all_are_back_for_is_started);
     tcase_add_test(t, who_comes_back_to_a_round_that_was_started_hears_that_no_start_comes);
     tcase_add_test(t, who_is_to_stop_in_an_older_generation_may_know_a_newer_one);
+    tcase_add_test(t, who_knows_a_newer_generation_is_heard_in_it);
     tcase_add_test(t, who_was_done_while_the_others_stood_still_is_asked_again);
     tcase_add_test(t, who_waits_for_the_start_of_a_round_hears_that_none_comes);
     tcase_add_test(t, who_stops_in_a_round_cuts_it_off_for_all);
@@ -1572,8 +1620,9 @@ int main(void)
     tcase_add_test(t, where_a_disk_hangs_and_another_is_reset_twice_it_ends);
     tcase_add_test(t, what_was_saved_is_said_where_another_does_not_stop);
     tcase_add_test(t, what_a_finished_rank_0_saved_is_said);
+    tcase_add_test(t, what_rank_0_saved_is_said_where_it_was_reset_and_says_so_again);
     tcase_add_test(t, where_rank_0_stands_at_the_last_step_nobody_waits_for_another_one);
-    tcase_add_test(t, who_stood_at_the_last_step_that_rank_0_cannot_save_is_asked_to);
+    tcase_add_loop_test(t, who_stood_at_the_last_step_that_rank_0_cannot_save_is_asked_to, 0, 2);
     tcase_add_test(t, who_is_asked_to_save_after_its_end_is_asked_again_when_it_comes_back);
     tcase_add_test(t, what_rank_0_saved_before_it_was_lost_is_not_saved_again);
     tcase_add_test(t, a_complaint_evicts_nobody_any_more);
