@@ -350,15 +350,19 @@ static void check_dynamic_end(struct world *w)
 /* The end is decided so long before it is stored and said, at most. */
 enum { END_COMMIT_MS = 1000 };
 
-/* What it is sent does not arrive, perhaps for ever, and nobody waits for it: also where both have
- * given that connection up. */
+/* What it is sent does not arrive, perhaps for ever, and nobody waits for it: over a connection
+ * that one of the two has not given up, or both, and it has begun no other one. */
 static bool is_silent(const struct world *w, uint32_t node)
 {
     bool is = false;
-    for (uint32_t i = 0; i < w->n_links && !is; i++) {
-        const struct sim_link *link = &w->links[i];
-        is = link->is_node && link->actor == node && w->now >= link->stalled_from &&
-             w->now < link->stalled_until;
+    bool is_newest = true;
+    for (uint32_t i = w->n_links; i > 0 && !is; i--) {
+        const struct sim_link *link = &w->links[i - 1];
+        if (link->is_node && link->actor == node) {
+            is = (is_newest || link->open_here || link->open_there) &&
+                 w->now >= link->stalled_from && w->now < link->stalled_until;
+            is_newest = false;
+        }
     }
     return is;
 }
