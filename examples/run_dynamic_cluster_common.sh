@@ -174,7 +174,7 @@ check_port() { # HOST PORT
 # The scheduler was stopped, perhaps with all others (kill -9, no memory): what starts it again, or ends those whom none can know
 # without MS_RECOVERY_PATH, and who of ours ended with it. The workers train on without it; but ours may be gone, and others, as who
 # was started by hand, are not known here.
-# shellcheck disable=SC2154 # logs and again are of who calls
+# shellcheck disable=SC2154 # logs, again and before are of who calls
 tell_scheduler_gone() {
     local log words running commands n=0
     commands="MS_ROLE=MS_SCHED $(printf %q "$(command -v msschedd)") >>device/scheduler.log 2>&1 &"
@@ -184,8 +184,8 @@ tell_scheduler_gone() {
         [[ $running == *" $pid "* ]] && continue
         log=${logs[pid]}
         unset "logs[$pid]"
-        ended=0
-        wait "$pid" || ended=$?
+        ended=${before[pid]:-0}
+        [ "$ended" -ne 0 ] || wait "$pid" || ended=$?
         [ "$ended" -ne 0 ] || continue
         ! is_needless "$log" "$pid" || continue
         tell "$log" "$ended"
@@ -211,6 +211,12 @@ was_stopped() { # LOG STATUS
     [ "$2" -gt 128 ] || [ "$2" -eq 75 ] || { [ "$2" -eq 1 ] && tail -n 1 "$1" | grep -q ' scheduler\.end status=1 reason="a signal"'; }
 }
 
+# The worker that was killed was not the only one: there is nobody who waits for it.
+goes_with_scheduler() {
+    sleep 1 # who is killed together does not end together
+    [[ " $(jobs -rp | tr '\n' ' ')" != *" $scheduler "* ]]
+}
+
 # Until the job is over. The scheduler ends with it, with its status, and knows best who is there: workers that were started by
 # hand, of an earlier start, and of another machine. But for those that failed before they came to it, as where the job is not
 # legal, it would wait MS_TOPO_TIMEOUT: where all of ours did, and nobody is to be started again, it is ended.
@@ -220,9 +226,16 @@ was_stopped() { # LOG STATUS
 supervise() { # sets status
     local log failed=0 # status of a worker that ended badly
     local waits=0      # the job waits for a rank, or workers of an earlier start have it
+    local -A before=() # before[PID], the status of a worker that was killed together with the scheduler, and seen first
     status=
     while [ -z "$status" ]; do
         next_end
+        if [ "$pid" != "$scheduler" ] && is_awaited "${logs[pid]}" "$ended" && goes_with_scheduler; then
+            before[$pid]=$ended
+            pid=$scheduler
+            ended=0
+            wait "$pid" || ended=$?
+        fi
         log=${logs[pid]}
         unset "logs[$pid]"
         if [ "$ended" -ne 0 ] && is_needless "$log" "$pid"; then
@@ -233,7 +246,13 @@ supervise() { # sets status
         [ "$ended" -eq 0 ] || tell "$log" "$ended"
         if [ "$pid" = "$scheduler" ]; then
             status=$ended
-            [ "$recovers" != 1 ] || ! was_stopped "$log" "$ended" || tell_scheduler_gone
+            if [ "$recovers" = 1 ] && was_stopped "$log" "$ended"; then
+                tell_scheduler_gone
+            else # it ended with the job
+                for pid in "${!before[@]}"; do
+                    tell "${logs[pid]}" "${before[pid]}"
+                done
+            fi
             continue
         fi
         left=$((left - 1))

@@ -418,7 +418,8 @@ MS_SCHED_PORT=$(free_port)
 again whole
 ok "a job that recovers saves, for the last time" wait_for 120 saved
 mapfile -t workers < <(children whole msworker 2)
-kill -KILL "$(children whole msschedd)" "${workers[@]}"
+sched=$(children whole msschedd)
+kill -KILL "${workers[@]}" "$sched" # whichever of them the script sees first
 ok "where all were killed the script ends" status 137 reap whole
 ok "says so" logged whole "the scheduler has ended with the workers that were started here; start it again with"
 ok "of each worker, too" told whole "worker_[01].out: ended by SIGKILL" 2
