@@ -153,10 +153,20 @@ static bool has_gone_to(const struct model *m, const struct sched_job_row *row, 
     return has;
 }
 
+/* Of two jobs of one id the first one was lost with a commit: the row is the other one's. */
+static bool has_successor(const struct model *m, const struct m_job *job)
+{
+    bool has = false;
+    for (const struct m_job *other = job + 1; other < m->jobs.at + m->jobs.n; other++) {
+        has = has || other->id == job->id;
+    }
+    return has;
+}
+
 /* What a start takes from the disk: a running job's ranks are all expected back. */
 static void job_reload(struct model *m, struct m_job *job)
 {
-    const struct sched_job_row *row = disk_job(m->w, job->id);
+    const struct sched_job_row *row = has_successor(m, job) ? NULL : disk_job(m->w, job->id);
     if (row == NULL) {
         job->never_was = job->never_was || !job->dropped;
         job->dropped = true;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY = 1 << 30, EVENTS_MAX = 80000, EVENTS_LARGE_MAX = 3000000, QUIET_MS = 400000 };
+enum { MEMORY = 1 << 30, EVENTS_MAX = 80000, EVENTS_LARGE_MAX = 3000000, QUIET_MS = 600000 };
 
 uint32_t world_nodes_min, world_nodes_max;
 
