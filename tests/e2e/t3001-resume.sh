@@ -52,12 +52,15 @@ midway() {
     return 1
 }
 terminate() { stop "$1" TERM; }
+has_saved() { compgen -G "$T/$1/ckpt/small-*.json" || ! kill -0 "${pid_of[$1]}"; } # forty steps take as long as a slow disk
 kill_whole() {
+    wait_for 120 has_saved "$1"
     stop "$1" KILL
     wait_for 60 nothing_lives
 }
 kill_workers() {
     local workers
+    wait_for 120 has_saved "$1"
     mapfile -t workers < <(children "$1" msworker 2)
     kill -KILL "${workers[@]}"
 }
