@@ -225,10 +225,14 @@ class Cluster:
         return sorted(self.ctl("events", "-n", "100000", str(job)) or [], key=lambda event: event["number"])
 
     def wait_idle(self, n):
+        """The status in which n nodes are here, all idle."""
+        status = None
         def idle():
+            nonlocal status
             status = self.status()
             return status is not None and status["nodes_idle"] == n and status["nodes_registered"] == n
         wait_until(idle, 120, f"{n} idle nodes")
+        return status
 
     def submit(self, text):
         """Its number."""

@@ -236,9 +236,11 @@ done
 ok "or the first one" resume evaluated "$T/evaluate=null" --set epochs=31
 ok "with the weights of one that was as long at once" same "$(digest evaluated)" "$(digest at_once)"
 
-# ---- damaged
-last=$(newest killed)
-cp -r "$T/killed/ckpt" "$T/damaged"
+# ---- damaged: two last steps, which are always saved, whatever of those before was due while the disk was slow
+ok "a run makes one step more, and saves it" resume one_more "$T/stopped" --set steps="$(($(newest stopped) + 1))" --set checkpoint.every_steps=1
+last=$(newest one_more)
+cp -r "$T/stopped/ckpt" "$T/damaged"
+cp "$T/one_more/ckpt/small-$last".* "$T/damaged"
 break_data "$T/damaged/small-$last.safetensors"
 ok "a damaged one is passed over" resume older "$T/damaged"
 ok "by name" grep -q "small-$last.safetensors is damaged" "$T/older.out"
