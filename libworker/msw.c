@@ -2,6 +2,7 @@
 #include "libworker/msw_impl.h"
 
 #include "config.h"
+#include "libworker/data/image_memory.h"
 #include "libworker/node/dynamic.h"
 #include "libworker/node/worker.h"
 
@@ -135,6 +136,7 @@ static int train_alone(struct session *session, const struct job *job, struct ms
                                .world = 1,
                                .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000,
                                .isa = "",
+                               .image_bytes = session->image_bytes,
                                .run_dir = session->options.run_dir,
                                .log_fd = -1,
                                .on_progress = on_progress,
@@ -185,6 +187,7 @@ static int run_as_worker(struct session *session, struct ms_err *err)
                                        .port_min = MS_DATA_PORT_MIN,
                                        .port_max = MS_DATA_PORT_MAX,
                                        .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000LL,
+                                       .image_bytes = session->image_bytes,
                                        .run_dir = run_dir != NULL ? run_dir : "",
                                        .log_to_file = 1,
                                        .on_rank = on_rank,
@@ -200,6 +203,10 @@ static int run_as_worker(struct session *session, struct ms_err *err)
 
 int session_run(struct session *session, struct ms_err *err)
 {
+    int rc = image_memory_of_environment(&session->image_bytes, err);
+    if (rc < 0) {
+        return rc;
+    }
     return session->is_alone ? run_alone(session, err) : run_as_worker(session, err);
 }
 

@@ -26,6 +26,7 @@ struct session {
     const struct msw_job *job; /* borrowed */
     int is_alone;
     struct msw_options options;
+    int64_t image_bytes; /* of memory for decoded images of this host, at the most */
     /* after each step and evaluation; non-zero: no more */
     int (*on_step)(void *arg, const struct msw_progress *progress);
     void *arg;

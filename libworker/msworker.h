@@ -212,7 +212,8 @@ struct msw_options {
 struct msw_model; /* the trained parameters, by name */
 
 /* Trains the job alone in this process (its `workers` is ignored). Blocks. options NULL: defaults.
- * *ret_model (NULL: not wanted) is owned. */
+ * *ret_model (NULL: not wanted) is owned. Decoded images of a folder are kept in memory that the
+ * ranks of this host share: MSCHED_IMAGE_MEMORY, msworker(8). */
 MSW_API int msw_train(const struct msw_job *job, const struct msw_options *options,
                       struct msw_model **ret_model, struct msw_error *error);
 

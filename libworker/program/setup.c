@@ -1,5 +1,6 @@
 /* setup.c - what settings, files and environment make of a worker */
 #include "libworker/comm/comm.h"
+#include "libworker/data/image_memory.h"
 #include "libworker/data/path.h"
 #include "libworker/host/team_stack.h"
 #include "libworker/node/job_folders.h"
@@ -75,10 +76,7 @@ const struct ms_setting program_settings[] = {
      "instruction set at the most; in a cluster of mixed machines the least of all, on all nodes"},
     {"bind_cpus", "--bind-cpus", "MSCHED_BIND_CPUS", MS_SET_ENUM, 0, 0, "on|off", "on", 0,
      "on: the ranks of a job on this host compute on cores of their own, where there are enough"},
-    {"image_memory", "--image-memory", "MSCHED_IMAGE_MEMORY", MS_SET_INT, 0, 1048576, NULL,
-     "1048576", 0,
-     "MiB for the decoded images of a data set, which the ranks of this host share, at the most, "
-     "and of what is free a quarter; 0: each decodes what it reads"},
+    IMAGE_MEMORY_SETTING,
     {"transport", "--transport", "MSCHED_TRANSPORT", MS_SET_ENUM, 0, 0, "auto|remote", "auto", 0,
      "remote: treat peers of this host as remote ones (for tests and measurements)"},
     {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL},
@@ -385,7 +383,7 @@ int program_setup(struct program *program, int argc, char **argv, struct ms_err 
     worker->port_max = (int)ms_settings_int(settings, "data_port_max");
     worker->peer_timeout_ms = ms_settings_int(settings, "peer_timeout_ms");
     worker->stays_unbound = strcmp(ms_settings_string(settings, "bind_cpus"), "off") == 0;
-    worker->image_bytes = (int64_t)ms_settings_int(settings, "image_memory") << 20;
+    worker->image_bytes = image_memory(settings);
     worker->force_remote = strcmp(ms_settings_string(settings, "transport"), "remote") == 0;
     int rc;
     const char *isa = ms_settings_string(settings, "isa");

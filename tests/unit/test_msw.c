@@ -2,8 +2,10 @@
 #include "libworker/msworker.h"
 
 #include "tests/test.h"
+#include "tests/unit/image_files.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -213,6 +215,62 @@ START_TEST(a_job_file_is_loaded_with_overrides)
 }
 END_TEST
 
+/* Of this process, by the name that the kernel shows for such memory. */
+static int has_image_memory(void)
+{
+    int has = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        char target[256] = "";
+        if (readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1) > 0) {
+            has |= strstr(target, "msched-images") != NULL;
+        }
+    }
+    closedir(dir);
+    return has;
+}
+
+static int note_images(void *arg, const struct msw_progress *progress)
+{
+    (void)progress;
+    *(int *)arg = has_image_memory();
+    return 0;
+}
+
+/* As msworker does, and by its variable. */
+START_TEST(images_of_a_folder_are_kept_decoded_unless_the_environment_says_no)
+{
+    const char *dir = test_dir_make();
+    struct msw_job *images = NULL;
+    struct msw_error error = {0, ""};
+    int has = -1;
+    struct msw_options options = {.threads = 1, .on_progress = note_images, .arg = &has};
+    for (int i = 0; i < 8; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%d.png", i);
+        png_write(dir, i % 2 == 0 ? "a" : "b", name, 2, 2, i);
+    }
+    ck_assert_msg(msw_job_parse("network: [flatten, {dense: {out: classes}}]\n"
+                                "dataset: {kind: image_folder, path: .}\nbatch_size: 4\n"
+                                "epochs: 1\noptimizer: {kind: sgd, learning_rate: 0.05}\n",
+                                dir, &images, &error) == MSW_OK,
+                  "%s", error.text);
+
+    ck_assert_msg(msw_train(images, &options, NULL, &error) == MSW_OK, "%s", error.text);
+    ck_assert_int_eq(has, 1);
+    setenv("MSCHED_IMAGE_MEMORY", "0", 1);
+    ck_assert_msg(msw_train(images, &options, NULL, &error) == MSW_OK, "%s", error.text);
+    ck_assert_int_eq(has, 0);
+    setenv("MSCHED_IMAGE_MEMORY", "much", 1);
+    ck_assert_int_lt(msw_train(images, &options, NULL, &error), 0);
+
+    ck_assert_msg(strstr(error.text, "MSCHED_IMAGE_MEMORY") != NULL, "%s", error.text);
+    msw_job_destroy(images);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(to_join_without_the_environment_names_the_variable)
 {
     struct msw_error error = {0, ""};
@@ -266,6 +324,7 @@ int main(void)
     tcase_add_test(tc, a_model_is_saved_and_a_path_that_cannot_be_written_is_named);
     tcase_add_test(tc, a_wrong_job_is_refused_with_line_and_nearest_key);
     tcase_add_test(tc, a_job_file_is_loaded_with_overrides);
+    tcase_add_test(tc, images_of_a_folder_are_kept_decoded_unless_the_environment_says_no);
     tcase_add_test(tc, to_join_without_the_environment_names_the_variable);
     tcase_add_test(tc, to_join_where_nobody_is_says_so);
     suite_add_tcase(suite, tc);
