@@ -24,6 +24,7 @@ for ((i = MS_WORKER_NUM / 2; i < MS_WORKER_NUM; i++)); do
     again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(printf %q "$(command -v msworker)") --run-dir device $(printf %q "$job") >>device/worker_$i.out 2>&1 &"
 done
 status=0
+scheduler= # is another machine's
 while [ ${#logs[@]} -gt 0 ]; do
     next_end
     log=${logs[pid]}

@@ -75,19 +75,48 @@ is_needless() { # LOG PID
     echo "$1: the worker with this id lives ($(grep -oE 'pid [0-9]+' <<<"$line" | head -n 1)) and goes on with the job; the one started here is not needed" >&2
 }
 
-# The next of those with a log in logs[PID] that has ended. `wait -n` misses who ends while another one is seen to.
-# shellcheck disable=SC2034,SC2154 # ended is for who calls, logs of who calls
+# Children that have not ended, each between spaces.
+who_runs() { echo " $(jobs -rp | tr '\n' ' ')"; }
+
+# bash tells how a child ended as often as it is asked.
+# shellcheck disable=SC2034 # ended is for who calls
+take_end() { # PID; sets pid and ended
+    pid=$1
+    ended=0
+    wait "$pid" || ended=$?
+}
+
+# One of those with a log in logs[PID] that have ended, the scheduler before all others. `wait -n` misses who ends while another one
+# is seen to.
+# shellcheck disable=SC2154 # logs and scheduler are of who calls
 next_end() { # sets pid and ended
     local running
     while :; do
-        running=" $(jobs -rp | tr '\n' ' ')"
-        for pid in "${!logs[@]}"; do
+        running=$(who_runs)
+        for pid in ${scheduler:-} "${!logs[@]}"; do
             [[ $running == *" $pid "* ]] && continue
-            ended=0
-            wait "$pid" || ended=$?
+            take_end "$pid"
             return
         done
         sleep 0.2
+    done
+}
+
+# All of them that have: who did not end well is told of, and is in gone where the job waits for it.
+# shellcheck disable=SC2034,SC2154 # gone is for who calls, logs of who calls
+tell_ended() { # sets gone
+    local log running
+    running=$(who_runs)
+    gone=()
+    for pid in "${!logs[@]}"; do
+        [[ $running == *" $pid "* ]] && continue
+        log=${logs[pid]}
+        unset "logs[$pid]"
+        take_end "$pid"
+        [ "$ended" -ne 0 ] || continue
+        ! is_needless "$log" "$pid" || continue
+        tell "$log" "$ended"
+        ! is_awaited "$log" "$ended" || gone+=("$pid")
     done
 }
 
@@ -174,23 +203,15 @@ check_port() { # HOST PORT
 # The scheduler was stopped, perhaps with all others (kill -9, no memory): what starts it again, or ends those whom none can know
 # without MS_RECOVERY_PATH, and who of ours ended with it. The workers train on without it; but ours may be gone, and others, as who
 # was started by hand, are not known here.
-# shellcheck disable=SC2154 # logs, again and before are of who calls
+# shellcheck disable=SC2154 # logs and again are of who calls
 tell_scheduler_gone() {
-    local log words running commands n=0
-    commands="MS_ROLE=MS_SCHED $(printf %q "$(command -v msschedd)") >>device/scheduler.log 2>&1 &"
+    local words commands n
+    local -a gone
     sleep 1 # who is killed together does not end together
-    running=" $(jobs -rp | tr '\n' ' ')"
-    for pid in "${!logs[@]}"; do
-        [[ $running == *" $pid "* ]] && continue
-        log=${logs[pid]}
-        unset "logs[$pid]"
-        ended=${before[pid]:-0}
-        [ "$ended" -ne 0 ] || wait "$pid" || ended=$?
-        [ "$ended" -ne 0 ] || continue
-        ! is_needless "$log" "$pid" || continue
-        tell "$log" "$ended"
-        is_awaited "$log" "$ended" || continue
-        n=$((n + 1))
+    tell_ended
+    n=${#gone[@]}
+    commands="MS_ROLE=MS_SCHED $(printf %q "$(command -v msschedd)") >>device/scheduler.log 2>&1 &"
+    for pid in "${gone[@]}"; do
         commands+=$'\n'"    ${again[pid]}"
     done
     if [ -z "${MS_RECOVERY_PATH:-}" ]; then
@@ -211,12 +232,6 @@ was_stopped() { # LOG STATUS
     [ "$2" -gt 128 ] || [ "$2" -eq 75 ] || { [ "$2" -eq 1 ] && tail -n 1 "$1" | grep -q ' scheduler\.end status=1 reason="a signal"'; }
 }
 
-# The worker that was killed was not the only one: there is nobody who waits for it.
-goes_with_scheduler() {
-    sleep 1 # who is killed together does not end together
-    [[ " $(jobs -rp | tr '\n' ' ')" != *" $scheduler "* ]]
-}
-
 # Until the job is over. The scheduler ends with it, with its status, and knows best who is there: workers that were started by
 # hand, of an earlier start, and of another machine. But for those that failed before they came to it, as where the job is not
 # legal, it would wait MS_TOPO_TIMEOUT: where all of ours did, and nobody is to be started again, it is ended.
@@ -226,15 +241,13 @@ goes_with_scheduler() {
 supervise() { # sets status
     local log failed=0 # status of a worker that ended badly
     local waits=0      # the job waits for a rank, or workers of an earlier start have it
-    local -A before=() # before[PID], the status of a worker that was killed together with the scheduler, and seen first
+    local -a gone
     status=
     while [ -z "$status" ]; do
         next_end
-        if [ "$pid" != "$scheduler" ] && is_awaited "${logs[pid]}" "$ended" && goes_with_scheduler; then
-            before[$pid]=$ended
-            pid=$scheduler
-            ended=0
-            wait "$pid" || ended=$?
+        if [ "$pid" != "$scheduler" ] && is_awaited "${logs[pid]}" "$ended"; then
+            sleep 1 # who is killed together does not end together: the scheduler's end says more
+            next_end
         fi
         log=${logs[pid]}
         unset "logs[$pid]"
@@ -249,9 +262,7 @@ supervise() { # sets status
             if [ "$recovers" = 1 ] && was_stopped "$log" "$ended"; then
                 tell_scheduler_gone
             else # it ended with the job
-                for pid in "${!before[@]}"; do
-                    tell "${logs[pid]}" "${before[pid]}"
-                done
+                tell_ended
             fi
             continue
         fi
