@@ -1,26 +1,8 @@
 /* job_schema.c - the tables of a job's keys: type, range, choices, default, condition, help */
-#include "libworker/job/job_schema.h"
-
-#include "proto/limits.h"
-
-#include <string.h>
-
-#define IN_JOB(member) offsetof(struct job, member)
-#define SEED_MAX       9007199254740992.0 /* 2^53: exact in every JSON reader */
-#define SAMPLES_MAX    100000000.0        /* the permutation of an epoch takes 8 bytes each */
+#include "libworker/job/job_data_rows.h"
 
 static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
                                        "linear",   "cifar_small", NULL};
-static const char *const data_kinds[] = {
-    "cifar10", "mnist", "nonlinear", "shapes",      "numpy", "image_folder", "csv", "cifar100",
-    "program", "text",  "callback",  "safetensors", NULL};
-static const char *const separators[] = {"comma", "semicolon", "tab", NULL};
-static const char *const target_kinds[] = {"auto", "class", "number", NULL};
-static const char *const labels[] = {"fine", "coarse", NULL};
-static const char *const colours[] = {"rgb", "grey", NULL};
-static const char *const value_kinds[] = {"auto", "bytes", "numbers", NULL};
-static const char *const layouts[] = {"auto", "nchw", "nhwc", NULL};
-static const char *const usages[] = {"train", "test", "all", NULL};
 static const char *const losses[] = {"softmax_cross_entropy", "mse", "l1", "huber",
                                      "binary_cross_entropy",  NULL};
 static const char *const metrics[] = {"top5", "per_class", "confusion", "perplexity", "mae", NULL};
@@ -44,17 +26,6 @@ static const char *const precisions_later[] = {"bf16",    "bfloat16", "fp16",
                                                "float16", "mixed",    NULL};
 
 enum {
-    ARRAYS = 1U << DATA_NUMPY | 1U << DATA_SAFETENSORS,
-    IMAGES = 1U << DATA_IMAGE_FOLDER,
-    TABLES = 1U << DATA_CSV,
-    PROGRAMS = 1U << DATA_PROGRAM,
-    TEXTS = 1U << DATA_TEXT,
-    CALLBACKS = 1U << DATA_CALLBACK,
-    PARTED = ARRAYS | IMAGES | TABLES | PROGRAMS | TEXTS, /* they may be split */
-    OWN = PARTED | CALLBACKS,                             /* data_kind_is_own */
-    FILES = 1U << DATA_CIFAR10 | 1U << DATA_CIFAR100 | 1U << DATA_MNIST | PARTED,
-    GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES | CALLBACKS,
-    DRAWN = 1U << DATA_SHAPES,
     WITH_BETAS = 1U << JOB_ADAM | 1U << JOB_ADAMW | 1U << JOB_LAMB,
     RMSPROP = 1U << JOB_RMSPROP,
     WITH_GAMMA = 1U << JOB_STEP_DECAY | 1U << JOB_MULTI_STEP | 1U << JOB_EXPONENTIAL,
@@ -73,236 +44,6 @@ enum {
         .key = prefix ".mode", .type = FIELD_ENUM, .offset = IN_JOB(member.mode),                  \
         .choices = betters, .builtin = "auto",                                                     \
         .help = "which value is better; auto: of loss, perplexity and mae the least",              \
-    }
-
-/* The name of an array. */
-#define ARRAY_ROW(prefix, of, name, text)                                                          \
-    {                                                                                              \
-        .key = prefix "." #name, .type = FIELD_NAME, .flags = FIELD_OPTIONAL,                      \
-        .offset = IN_JOB(of.name), .when_key = prefix ".kind", .when_offset = IN_JOB(of.kind),     \
-        .when_mask = ARRAYS, .help = text,                                                         \
-    }
-
-/* The keys of a data set, which stand at two places. */
-#define DATASET_ROWS(prefix, member, default_usage)                                                \
-    {                                                                                              \
-        .key = prefix ".kind",                                                                     \
-        .type = FIELD_ENUM,                                                                        \
-        .flags = FIELD_REQUIRED,                                                                   \
-        .offset = IN_JOB(member.kind),                                                             \
-        .choices = data_kinds,                                                                     \
-        .help = "what the data are",                                                               \
-    },                                                                                             \
-        {                                                                                          \
-            .key = prefix ".path",                                                                 \
-            .type = FIELD_PATH,                                                                    \
-            .flags = FIELD_REQUIRED,                                                               \
-            .offset = IN_JOB(member.path),                                                         \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = FILES,                                                                    \
-            .help = "folder with the files (numpy: or a .npz; program: itself), relative to the "  \
-                    "job file; ${NAME} "                                                           \
-                    "expands on the workers",                                                      \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".usage",                                                                \
-            .type = FIELD_ENUM,                                                                    \
-            .offset = IN_JOB(member.usage),                                                        \
-            .choices = usages,                                                                     \
-            .builtin = default_usage,                                                              \
-            .help = "which part of it",                                                            \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".samples",                                                              \
-            .type = FIELD_INT64,                                                                   \
-            .offset = IN_JOB(member.samples),                                                      \
-            .min = 0,                                                                              \
-            .max = SAMPLES_MAX,                                                                    \
-            .builtin = "0",                                                                        \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = GENERATORS,                                                               \
-            .help = "rows to make; 0: as many as usual for the kind (callback: give it)",          \
-        },                                                                                         \
-        ARRAY_ROW(prefix, member, inputs,                                                          \
-                  "array with the records; default: the usual "                                    \
-                  "names"),                                                                        \
-        ARRAY_ROW(prefix, member, targets, "array with their labels or targets"),                  \
-        {                                                                                          \
-            .key = prefix ".layout",                                                               \
-            .type = FIELD_ENUM,                                                                    \
-            .offset = IN_JOB(member.layout),                                                       \
-            .choices = layouts,                                                                    \
-            .builtin = "auto",                                                                     \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = ARRAYS,                                                                   \
-            .help = "of four dimensions: where the channels stand",                                \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".size",                                                                 \
-            .type = FIELD_SIZE,                                                                    \
-            .offset = IN_JOB(member.height),                                                       \
-            .min = 0,                                                                              \
-            .max = MS_IMAGE_SIDE_MAX,                                                              \
-            .builtin = "0",                                                                        \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = IMAGES,                                                                   \
-            .help = "[height, width] to which images are resized and cut; 0: all are alike",       \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".colours",                                                              \
-            .type = FIELD_ENUM,                                                                    \
-            .offset = IN_JOB(member.colours),                                                      \
-            .choices = colours,                                                                    \
-            .builtin = "rgb",                                                                      \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = IMAGES,                                                                   \
-            .help = "what images become",                                                          \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".tokens",                                                               \
-            .type = FIELD_INT64,                                                                   \
-            .offset = IN_JOB(member.tokens),                                                       \
-            .min = 1,                                                                              \
-            .max = MS_TOKENS_MAX,                                                                  \
-            .builtin = "128",                                                                      \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = TEXTS,                                                                    \
-            .help = "of a window; each has the token behind it as its label",                      \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".header",                                                               \
-            .type = FIELD_BOOL,                                                                    \
-            .offset = IN_JOB(member.has_header),                                                   \
-            .builtin = "true",                                                                     \
-            .help = "the first line has the names of columns",                                     \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = TABLES,                                                                   \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".separator",                                                            \
-            .type = FIELD_ENUM,                                                                    \
-            .offset = IN_JOB(member.separator),                                                    \
-            .choices = separators,                                                                 \
-            .builtin = "comma",                                                                    \
-            .help = "between fields",                                                              \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = TABLES,                                                                   \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".target",                                                               \
-            .type = FIELD_OWN,                                                                     \
-            .own = &job_word,                                                                      \
-            .flags = FIELD_OPTIONAL,                                                               \
-            .offset = IN_JOB(member.target),                                                       \
-            .help = "column with the label or target, by name or number; default: the last",       \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = TABLES,                                                                   \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".columns",                                                              \
-            .type = FIELD_OWN,                                                                     \
-            .own = &job_words,                                                                     \
-            .flags = FIELD_OPTIONAL,                                                               \
-            .max = DATA_COLUMNS_MAX,                                                               \
-            .offset = IN_JOB(member.columns),                                                      \
-            .help = "columns with the features, by name or number; default: all others",           \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = TABLES,                                                                   \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".target_kind",                                                          \
-            .type = FIELD_ENUM,                                                                    \
-            .offset = IN_JOB(member.target_kind),                                                  \
-            .choices = target_kinds,                                                               \
-            .builtin = "auto",                                                                     \
-            .help = "auto: classes where all are words, or whole numbers from 0 on",               \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = TABLES,                                                                   \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".labels",                                                               \
-            .type = FIELD_ENUM,                                                                    \
-            .flags = FIELD_ADDED,                                                                  \
-            .offset = IN_JOB(member.labels),                                                       \
-            .choices = labels,                                                                     \
-            .builtin = "fine",                                                                     \
-            .help = "which of the two that each image has",                                        \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = 1U << DATA_CIFAR100,                                                      \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".arguments",                                                            \
-            .type = FIELD_OWN,                                                                     \
-            .own = &job_arguments,                                                                 \
-            .flags = FIELD_OPTIONAL,                                                               \
-            .max = DATA_ARGUMENTS_MAX,                                                             \
-            .offset = IN_JOB(member.arguments),                                                    \
-            .help = "of the program",                                                              \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = PROGRAMS,                                                                 \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".timeout",                                                              \
-            .type = FIELD_INT64,                                                                   \
-            .offset = IN_JOB(member.timeout),                                                      \
-            .min = 1,                                                                              \
-            .max = 86400,                                                                          \
-            .builtin = "60",                                                                       \
-            .help = "seconds that the program may write nothing for",                              \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = PROGRAMS,                                                                 \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".split",                                                                \
-            .type = FIELD_SECTION,                                                                 \
-            .flags = FIELD_OPTIONAL,                                                               \
-            .offset = IN_JOB(member.has_split),                                                    \
-            .help = "parts of what has none: usage train or test of it",                           \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = PARTED,                                                                   \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".split.test",                                                           \
-            .type = FIELD_REAL,                                                                    \
-            .flags = FIELD_REQUIRED | FIELD_ABOVE,                                                 \
-            .offset = IN_JOB(member.split.test),                                                   \
-            .min = 0,                                                                              \
-            .max = 0.999,                                                                          \
-            .help = "share of the records that is the test",                                       \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = PARTED,                                                                   \
-        },                                                                                         \
-        {                                                                                          \
-            .key = prefix ".split.seed",                                                           \
-            .type = FIELD_UINT64,                                                                  \
-            .offset = IN_JOB(member.split.seed),                                                   \
-            .max = SEED_MAX,                                                                       \
-            .builtin = "1",                                                                        \
-            .help = "which records these are",                                                     \
-            .when_key = prefix ".kind",                                                            \
-            .when_offset = IN_JOB(member.kind),                                                    \
-            .when_mask = PARTED,                                                                   \
-        },                                                                                         \
-    {                                                                                              \
-        .key = prefix ".seed", .type = FIELD_UINT64, .offset = IN_JOB(member.seed), .min = 0,      \
-        .max = SEED_MAX, .builtin = "1", .when_key = prefix ".kind",                               \
-        .when_offset = IN_JOB(member.kind), .when_mask = DRAWN, .help = "seed of the drawing",     \
     }
 
 static const struct field job_rows[] = {
@@ -356,9 +97,7 @@ static const struct field job_rows[] = {
      .offset = IN_JOB(dataset.shape),
      .min = 1,
      .max = MS_FEATURES_MAX,
-     .when_key = "dataset.kind",
-     .when_offset = IN_JOB(dataset.kind),
-     .when_mask = OWN,
+     ONLY_WITH("dataset.kind", dataset.kind, OWN),
      .help = "of a record, [channels, height, width] or [features]; default: what the files have"},
     {.key = "dataset.classes",
      .type = FIELD_INT64,
@@ -366,17 +105,13 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = MS_CLASSES_MAX,
      .builtin = "0",
-     .when_key = "dataset.kind",
-     .when_offset = IN_JOB(dataset.kind),
-     .when_mask = OWN,
+     ONLY_WITH("dataset.kind", dataset.kind, OWN),
      .help = "labels are below it; 0: what the files have"},
     {.key = "dataset.vocabulary",
      .type = FIELD_PATH,
      .flags = FIELD_OPTIONAL | FIELD_ADDED,
      .offset = IN_JOB(dataset.vocabulary),
-     .when_key = "dataset.kind",
-     .when_offset = IN_JOB(dataset.kind),
-     .when_mask = TEXTS,
+     ONLY_WITH("dataset.kind", dataset.kind, TEXTS),
      .help = "a file of words, one a line, which are the tokens; default: bytes"},
     {.key = "dataset.class_names",
      .type = FIELD_OWN,
@@ -384,9 +119,7 @@ static const struct field job_rows[] = {
      .flags = FIELD_OPTIONAL,
      .offset = IN_JOB(dataset.class_names),
      .max = DATA_CLASS_NAMES_MAX,
-     .when_key = "dataset.kind",
-     .when_offset = IN_JOB(dataset.kind),
-     .when_mask = TABLES | IMAGES,
+     ONLY_WITH("dataset.kind", dataset.kind, TABLES | IMAGES),
      .help = "labels that are words, or folders, in the order of their classes; default: sorted"},
     {.key = "dataset.values",
      .type = FIELD_ENUM,
@@ -394,9 +127,7 @@ static const struct field job_rows[] = {
      .offset = IN_JOB(dataset.values),
      .choices = value_kinds,
      .builtin = "auto",
-     .when_key = "dataset.kind",
-     .when_offset = IN_JOB(dataset.kind),
-     .when_mask = ARRAYS,
+     ONLY_WITH("dataset.kind", dataset.kind, ARRAYS),
      .help = "of inputs: bytes of pixels, or floats; auto: what the files have"},
     {.key = "dataset.column_names",
      .type = FIELD_OWN,
@@ -404,9 +135,7 @@ static const struct field job_rows[] = {
      .flags = FIELD_OPTIONAL | FIELD_ADDED,
      .offset = IN_JOB(dataset.column_names),
      .max = DATA_COLUMN_NAMES_MAX,
-     .when_key = "dataset.kind",
-     .when_offset = IN_JOB(dataset.kind),
-     .when_mask = TABLES,
+     ONLY_WITH("dataset.kind", dataset.kind, TABLES),
      .help = "of what is trained on, in its header: features, then the target"},
     {.key = "dataset.target_width",
      .type = FIELD_INT64,
@@ -414,9 +143,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = MS_CLASSES_MAX,
      .builtin = "0",
-     .when_key = "dataset.kind",
-     .when_offset = IN_JOB(dataset.kind),
-     .when_mask = OWN,
+     ONLY_WITH("dataset.kind", dataset.kind, OWN),
      .help = "numbers a record that are its target, where it has no class; 0: what the files have"},
     {.key = "transforms",
      .type = FIELD_OWN,
@@ -497,9 +224,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1e6,
      .builtin = "1",
-     .when_key = "loss",
-     .when_offset = IN_JOB(loss),
-     .when_mask = 1U << JOB_LOSS_HUBER,
+     ONLY_WITH("loss", loss, 1U << JOB_LOSS_HUBER),
      .help = "distance from which on the loss grows as the distance"},
     {.key = "optimizer", .type = FIELD_SECTION, .flags = FIELD_REQUIRED, .help = "how it learns"},
     {.key = "optimizer.kind",
@@ -521,9 +246,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1,
      .builtin = "0.9",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = 1U << JOB_MOMENTUM,
+     ONLY_WITH("optimizer.kind", optimizer.kind, 1U << JOB_MOMENTUM),
      .help = "what stays of the last step"},
     {.key = "optimizer.momentum",
      .type = FIELD_REAL,
@@ -531,9 +254,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1,
      .builtin = "0",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = RMSPROP,
+     ONLY_WITH("optimizer.kind", optimizer.kind, RMSPROP),
      .help = "what stays of the last step"},
     {.key = "optimizer.beta1",
      .type = FIELD_REAL,
@@ -541,9 +262,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 0.999999,
      .builtin = "0.9",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = WITH_BETAS,
+     ONLY_WITH("optimizer.kind", optimizer.kind, WITH_BETAS),
      .help = "decay of the mean gradient"},
     {.key = "optimizer.beta2",
      .type = FIELD_REAL,
@@ -551,9 +270,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 0.999999,
      .builtin = "0.999",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = WITH_BETAS,
+     ONLY_WITH("optimizer.kind", optimizer.kind, WITH_BETAS),
      .help = "decay of the mean squared gradient"},
     {.key = "optimizer.alpha",
      .type = FIELD_REAL,
@@ -561,17 +278,13 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 0.999999,
      .builtin = "0.99",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = RMSPROP,
+     ONLY_WITH("optimizer.kind", optimizer.kind, RMSPROP),
      .help = "decay of the mean squared gradient"},
     {.key = "optimizer.centered",
      .type = FIELD_BOOL,
      .offset = IN_JOB(optimizer.centered),
      .builtin = "false",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = RMSPROP,
+     ONLY_WITH("optimizer.kind", optimizer.kind, RMSPROP),
      .help = "divide by the deviation of the gradient from its mean"},
     {.key = "optimizer.epsilon",
      .type = FIELD_REAL,
@@ -580,9 +293,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1,
      .builtin = "1e-8",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = 1U << JOB_ADAM | 1U << JOB_ADAMW | RMSPROP,
+     ONLY_WITH("optimizer.kind", optimizer.kind, 1U << JOB_ADAM | 1U << JOB_ADAMW | RMSPROP),
      .help = "keeps the division defined"},
     {.key = "optimizer.epsilon",
      .type = FIELD_REAL,
@@ -591,18 +302,14 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1,
      .builtin = "1e-6",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = 1U << JOB_LAMB,
+     ONLY_WITH("optimizer.kind", optimizer.kind, 1U << JOB_LAMB),
      .help = "keeps the division defined"},
     {.key = "optimizer.nesterov",
      .type = FIELD_BOOL,
      .flags = FIELD_ADDED,
      .offset = IN_JOB(optimizer.nesterov),
      .builtin = "false",
-     .when_key = "optimizer.kind",
-     .when_offset = IN_JOB(optimizer.kind),
-     .when_mask = 1U << JOB_MOMENTUM,
+     ONLY_WITH("optimizer.kind", optimizer.kind, 1U << JOB_MOMENTUM),
      .help = "step along the gradient that the velocity leads to"},
     {.key = "optimizer.weight_decay",
      .type = FIELD_REAL,
@@ -672,9 +379,7 @@ static const struct field job_rows[] = {
      .offset = IN_JOB(optimizer.schedule.step_size),
      .min = 1,
      .max = 1e12,
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = 1U << JOB_STEP_DECAY,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, 1U << JOB_STEP_DECAY),
      .help = "steps or epochs after each of which the rate is multiplied by gamma"},
     {.key = "optimizer.schedule.milestones",
      .type = FIELD_OWN,
@@ -684,9 +389,7 @@ static const struct field job_rows[] = {
      .count_offset = IN_JOB(optimizer.schedule.n_milestones),
      .min = 1,
      .max = 1e12,
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = 1U << JOB_MULTI_STEP,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, 1U << JOB_MULTI_STEP),
      .help = "steps or epochs of the job after which the rate is multiplied by gamma"},
     {.key = "optimizer.schedule.gamma",
      .type = FIELD_REAL,
@@ -694,9 +397,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1,
      .builtin = "0.1",
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = WITH_GAMMA,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, WITH_GAMMA),
      .help = "by what the rate is multiplied"},
     {.key = "optimizer.schedule.length",
      .type = FIELD_INT64,
@@ -704,9 +405,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1e12,
      .builtin = "0",
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = WITH_END,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, WITH_END),
      .help = "steps or epochs until the end is reached, warm-up included; 0: the job's"},
     {.key = "optimizer.schedule.min_learning_rate",
      .type = FIELD_REAL,
@@ -714,9 +413,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1000,
      .builtin = "0",
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = WITH_END,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, WITH_END),
      .help = "the rate at its end"},
     {.key = "optimizer.schedule.power",
      .type = FIELD_REAL,
@@ -725,9 +422,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 100,
      .builtin = "1",
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = 1U << JOB_POLYNOMIAL,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, 1U << JOB_POLYNOMIAL),
      .help = "of the polynomial; 1: a line"},
     {.key = "optimizer.schedule.max_learning_rate",
      .type = FIELD_REAL,
@@ -735,9 +430,7 @@ static const struct field job_rows[] = {
      .offset = IN_JOB(optimizer.schedule.max_learning_rate),
      .min = 0,
      .max = 1000,
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = 1U << JOB_ONE_CYCLE,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, 1U << JOB_ONE_CYCLE),
      .help = "the rate at its peak"},
     {.key = "optimizer.schedule.pct_start",
      .type = FIELD_REAL,
@@ -745,9 +438,7 @@ static const struct field job_rows[] = {
      .min = 0,
      .max = 1,
      .builtin = "0.3",
-     .when_key = "optimizer.schedule.kind",
-     .when_offset = IN_JOB(optimizer.schedule.kind),
-     .when_mask = 1U << JOB_ONE_CYCLE,
+     ONLY_WITH("optimizer.schedule.kind", optimizer.schedule.kind, 1U << JOB_ONE_CYCLE),
      .help = "share of the length in which the rate rises"},
     {.key = "average",
      .type = FIELD_SECTION,
