@@ -283,6 +283,22 @@ static int is_passed_over(const struct first_weights *w, const struct safetensor
            weights_file_is_aside(w->file, entry);
 }
 
+/* A module that stood in another one, as under DistributedDataParallel, has its name before all. */
+static const char *what_helps(const struct first_weights *w, const char *name, char *buf,
+                              size_t size)
+{
+    const char *dot = strchr(name, '.');
+    if (w->is_whole) {
+        return other_job;
+    }
+    if (dot == NULL || !is_known(w->graph, dot + 1)) {
+        return "is it another network's file? initial_weights.exclude leaves it out";
+    }
+    snprintf(buf, size, "initial_weights.rename: [{from: \"%.*s.*\", to: \"*\"}] takes those names",
+             (int)(dot - name < 60 ? dot - name : 60), name);
+    return buf;
+}
+
 static int judge_tensor(void *arg, const char *name, const struct safetensors_entry *entry,
                         struct ms_err *err)
 {
@@ -290,6 +306,8 @@ static int judge_tensor(void *arg, const char *name, const struct safetensors_en
     struct use *use = arg;
     const struct first_weights *w = use->weights;
     char buf[SAFETENSORS_NAME_MAX];
+    char help[160];
+    const int is_named = strcmp(graph_name(w->graph), "network") != 0; /* a list is called so */
     const int k = rename_of(w->take, name);
     const char *as = renamed(w->take, name, buf);
     if (k >= 0) {
@@ -300,12 +318,11 @@ static int judge_tensor(void *arg, const char *name, const struct safetensors_en
         return MS_OK;
     }
     if (use->unwanted.code == 0) {
-        ms_fail(
-            &use->unwanted, MS_E_INVALID,
-            "%.200s: tensor %.100s%s%.80s%s is not in the network %s; %s", w->path, name,
-            k >= 0 ? " (renamed " : "", k >= 0 ? as : "", k >= 0 ? ")" : "", graph_name(w->graph),
-            w->is_whole ? other_job
-                        : "is it another network's file? initial_weights.exclude leaves it out");
+        ms_fail(&use->unwanted, MS_E_INVALID,
+                "%.200s: tensor %.100s%s%.80s%s is not in the network%s%s; %s", w->path, name,
+                k >= 0 ? " (renamed " : "", k >= 0 ? as : "", k >= 0 ? ")" : "",
+                is_named ? " " : "", is_named ? graph_name(w->graph) : "",
+                what_helps(w, as, help, sizeof(help)));
     }
     return MS_OK;
 }
@@ -386,6 +403,19 @@ static int n_taken(const struct first_weights *w, enum tensor_role role, int *re
     return n;
 }
 
+/* A model may have the values of what is taken in a file of their own. */
+static int look_beside(const struct first_weights *w, struct ms_err *err)
+{
+    int rc = MS_OK;
+    for (int i = 0; rc == MS_OK && i < graph_n_stored(w->graph); i++) {
+        const struct onnx_tensor *tensor = w->places[i].tensor;
+        if (tensor != NULL) {
+            rc = onnx_look(w->model, tensor, (size_t)shape_count(&stored(w, i)->shape), err);
+        }
+    }
+    return rc;
+}
+
 static int choose(const struct first_weights *w, struct ms_err *err)
 {
     int all = 0;
@@ -393,6 +423,7 @@ static int choose(const struct first_weights *w, struct ms_err *err)
     for (int i = 0; rc == MS_OK && i < graph_n_stored(w->graph); i++) {
         rc = choose_one(w, i, err);
     }
+    rc = rc < 0 ? rc : look_beside(w, err);
     return rc == MS_OK && n_taken(w, TENSOR_PARAM, &all) == 0
                ? ms_fail(err, MS_E_INVALID,
                          "exclude leaves nothing that would be taken of %.200s; leave "

@@ -1,7 +1,10 @@
 /* job_inputs.c - are the files there that a job reads? */
 #include "libworker/data/path.h"
 #include "libworker/data/weights_file.h"
+#include "libworker/graph/graph.h"
+#include "libworker/job/first_weights.h"
 #include "libworker/job/job.h"
+#include "libworker/network/network.h"
 #include "libworker/onnx/onnx.h"
 
 #include <stddef.h>
@@ -28,14 +31,28 @@ static int check_evaluate(const struct job *job, struct ms_err *err)
     return job->has_evaluate ? check_data(&job->evaluate_dataset, &job->dataset, err) : 0;
 }
 
-static int check_file(const char *path, struct ms_err *err)
+/* With the names and shapes that the network wants; where those are not known yet, for the data are
+ * elsewhere, that it can be read. */
+static int check_file(const struct job *job, const char *path, struct ms_err *err)
 {
+    struct network *network = NULL;
+    struct graph *graph = NULL;
+    struct first_weights *weights = NULL;
     struct weights_file *file = NULL;
     struct onnx_file *model = NULL;
-    int rc =
-        onnx_is_path(path) ? onnx_open(path, &model, err) : weights_file_open(path, &file, err);
-    onnx_close(model);
+    int rc = job_network_create(job, &network, NULL);
+    rc = rc < 0 ? rc : job_network_build(job, network, NULL, &graph, NULL);
+    if (rc == MS_OK) {
+        rc = first_weights_open(path, &job->take, graph, &weights, err);
+    } else {
+        rc =
+            onnx_is_path(path) ? onnx_open(path, &model, err) : weights_file_open(path, &file, err);
+    }
+    first_weights_close(weights);
     weights_file_close(file);
+    onnx_close(model);
+    graph_destroy(graph);
+    network_destroy(network);
     return rc;
 }
 
@@ -47,7 +64,7 @@ static int check_weights(const struct job *job, struct ms_err *err)
     }
     int rc = data_path_expand(job->initial_weights, expanded, sizeof(expanded), err);
     if (rc == 0) {
-        rc = check_file(expanded, err);
+        rc = check_file(job, expanded, err);
     }
     if (rc < 0) {
         data_path_hide(expanded, job->initial_weights, err);

@@ -55,6 +55,10 @@ const struct onnx_tensor *onnx_find(const struct onnx_file *file, const char *na
  * type, or other data than its shape says; errors of opening where they lie in another file. */
 int onnx_read(const struct onnx_file *file, const struct onnx_tensor *tensor, float *dst,
               size_t count, struct ms_err *err);
+/* Is the file there in which its values lie, where that is one beside the model, and long enough?
+ * As onnx_read, but for the values. */
+int onnx_look(const struct onnx_file *file, const struct onnx_tensor *tensor, size_t count,
+              struct ms_err *err);
 
 /* Calls each for every FLOAT initializer that a convolution, a dense layer (and the Add of its
  * bias) or a norm of the graph has as its parameter, in the graph's order, until it returns a

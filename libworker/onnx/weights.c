@@ -171,31 +171,60 @@ static int open_beside(const struct onnx_file *file, const struct onnx_tensor *t
     return rc;
 }
 
-static int read_beside(const struct onnx_file *file, const struct onnx_tensor *tensor, float *dst,
-                       size_t bytes, struct ms_err *err)
+/* Where those bytes lie, all of them: a file beside the model, open, and the offset in it. */
+static int find_beside(const struct onnx_file *file, const struct onnx_tensor *tensor, size_t bytes,
+                       int *ret_fd, int64_t *ret_offset, char path[PATH_MAX], struct ms_err *err)
 {
-    char path[PATH_MAX];
     struct place place;
     struct stat st;
-    int fd = -1;
     int rc = read_place(file, tensor, &place, err);
     if (rc == MS_OK && place.has_length && place.length != bytes) {
         rc = fail_tensor(file, tensor, "its external_data have another length than its shape", err);
     }
-    rc = rc < 0 ? rc : open_beside(file, tensor, place.location, &fd, path, err);
+    rc = rc < 0 ? rc : open_beside(file, tensor, place.location, ret_fd, path, err);
     if (rc < 0) {
         return rc;
     }
-    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < bytes ||
+    if (fstat(*ret_fd, &st) != 0 || (uint64_t)st.st_size < bytes ||
         place.offset > (uint64_t)st.st_size - bytes) {
-        rc = fail_tensor(file, tensor, "the file with its values is too short", err);
+        close(*ret_fd);
+        return fail_tensor(file, tensor, "the file with its values is too short", err);
     }
-    rc = rc < 0 ? rc : source_pread(fd, dst, bytes, (int64_t)place.offset, path, err);
-    close(fd);
+    *ret_offset = (int64_t)place.offset;
+    return MS_OK;
+}
+
+static int read_beside(const struct onnx_file *file, const struct onnx_tensor *tensor, float *dst,
+                       size_t bytes, struct ms_err *err)
+{
+    char path[PATH_MAX];
+    int64_t offset = 0;
+    int fd = -1;
+    int rc = find_beside(file, tensor, bytes, &fd, &offset, path, err);
+    if (rc == MS_OK) {
+        rc = source_pread(fd, dst, bytes, offset, path, err);
+        close(fd);
+    }
     return rc;
 }
 
 /* ---- any ---- */
+
+int onnx_look(const struct onnx_file *file, const struct onnx_tensor *tensor, size_t count,
+              struct ms_err *err)
+{
+    char path[PATH_MAX];
+    int64_t offset = 0;
+    int fd = -1;
+    if (file->model->graph->initializer[tensor->index]->data_location != LOCATION_EXTERNAL) {
+        return MS_OK;
+    }
+    int rc = find_beside(file, tensor, count * sizeof(float), &fd, &offset, path, err);
+    if (rc == MS_OK) {
+        close(fd);
+    }
+    return rc;
+}
 
 int onnx_read(const struct onnx_file *file, const struct onnx_tensor *tensor, float *dst,
               size_t count, struct ms_err *err)

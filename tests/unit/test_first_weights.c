@@ -213,6 +213,24 @@ START_TEST(what_is_excluded_may_have_another_shape_and_is_not_taken)
 }
 END_TEST
 
+/* As DistributedDataParallel has them. */
+START_TEST(names_below_another_module_are_refused_with_the_rename_that_helps)
+{
+    char names[MOST][128];
+    struct first_weights *weights = NULL;
+    for (size_t i = 0; i < WHOLE; i++) {
+        snprintf(names[i], sizeof(names[i]), "module.%s", whole[i].name);
+    }
+    write_named(whole, WHOLE, (const char(*)[128])names);
+
+    refuse("", "initial_weights.rename: [{from: \"module.*\", to: \"*\"}] takes those names");
+    ck_ms_ok(open_with(", rename: [{from: \"module.*\", to: \"*\"}]", &weights, err));
+
+    ck_says(weights, "5 of 5 parameters, 2 of 2 moving statistics");
+    first_weights_close(weights);
+}
+END_TEST
+
 START_TEST(what_the_network_has_not_may_be_excluded_and_what_the_file_has_not)
 {
     const struct spec specs[] = {
@@ -220,7 +238,7 @@ START_TEST(what_the_network_has_not_may_be_excluded_and_what_the_file_has_not)
     struct first_weights *weights = NULL;
     write_specs(specs, 6);
 
-    refuse("", "tensor head.bias is not in the network network; is it another network's file?");
+    refuse("", "tensor head.bias is not in the network; is it another network's file?");
     refuse(", exclude: \"head.*\"", "parameter fc.bias of the network is missing");
     ck_ms_ok(open_with(", exclude: [\"head.*\", fc.bias]", &weights, err));
 
@@ -407,6 +425,7 @@ int main(void)
     tcase_add_test(tc, without_patterns_all_is_taken);
     tcase_add_test(tc, of_a_trained_network_nothing_may_be_missing);
     tcase_add_loop_test(tc, what_is_excluded_may_have_another_shape_and_is_not_taken, 0, 2);
+    tcase_add_test(tc, names_below_another_module_are_refused_with_the_rename_that_helps);
     tcase_add_test(tc, what_the_network_has_not_may_be_excluded_and_what_the_file_has_not);
     tcase_add_test(tc, torch_s_names_exclude_and_are_renamed_to);
     tcase_add_test(tc, the_first_rename_that_matches_holds);

@@ -126,6 +126,49 @@ START_TEST(a_model_is_as_if_its_layers_stood_in_the_job_and_begins_it)
 }
 END_TEST
 
+static void copy(const char *from, const char *to)
+{
+    char block[1 << 16];
+    FILE *in = fopen(from, "rb");
+    FILE *out = fopen(to, "wb");
+    ck_assert(in != NULL && out != NULL);
+    for (size_t n = 1; n > 0;) {
+        n = fread(block, 1, sizeof(block), in);
+        ck_assert_uint_eq(fwrite(block, 1, n, out), n);
+    }
+    fclose(in);
+    fclose(out);
+}
+
+/* Before anything is started: the newer exporter writes two files, of which people copy one. */
+START_TEST(weights_are_looked_at_with_the_job_s_inputs)
+{
+    static struct job job;
+    const char *dir = test_dir_make();
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    char from[600];
+    char to[300];
+    static const char text[] =
+        "network: m.onnx\ntransforms: [{resize: {size: [20, 16]}}]\n" ON_SHAPES;
+    static const char misfit[] = "network: lenet5\ninitial_weights: m.onnx\n" ON_SHAPES;
+    for (int i = 0; i < 2; i++) {
+        snprintf(from, sizeof(from), "%s/tests/golden/onnx/net-dynamo-external.onnx%s", root,
+                 i == 0 ? "" : ".data");
+        snprintf(to, sizeof(to), "%s/%s", dir, i == 0 ? "m.onnx" : "net-dynamo-external.onnx.data");
+        copy(from, to);
+    }
+    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, &job, err));
+    ck_ms_ok(job_check_inputs(&job, err));
+
+    ck_assert_int_eq(unlink(to), 0);
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_NOT_FOUND, "net-dynamo-external.onnx.data");
+    ck_ms_ok(job_parse(misfit, strlen(misfit), "job.yaml", dir, NULL, 0, 0, &job, err));
+
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_INVALID, "is not in the network lenet5");
+    test_dir_remove(dir);
+}
+END_TEST
+
 /* Without its data: what transforms leave of a record, and as many classes as the job says. */
 START_TEST(the_graph_of_a_job_has_the_shapes_of_its_data)
 {
@@ -213,6 +256,7 @@ int main(void)
     tcase_add_test(tc, its_document_says_what_it_is_called);
     tcase_add_test(tc, a_file_of_layers_is_as_if_it_stood_in_the_job);
     tcase_add_test(tc, a_model_is_as_if_its_layers_stood_in_the_job_and_begins_it);
+    tcase_add_test(tc, weights_are_looked_at_with_the_job_s_inputs);
     tcase_add_test(tc, the_graph_of_a_job_has_the_shapes_of_its_data);
     tcase_add_loop_test(tc, a_network_that_does_not_fit_its_data_is_refused_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(unfit));
