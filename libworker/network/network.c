@@ -283,13 +283,25 @@ static int check_output(const struct network *network, const struct graph *graph
     const struct shape *is = &graph_tensor(graph, output)->shape;
     char a[96];
     char b[96];
+    char help[160] = "";
     if (shape_equal(is, &want)) {
         return MS_OK;
     }
-    return tree_fail(network->layers, err,
-                     "layers: the last one makes %s, and %lld classes want %s",
+    const int64_t width = is->dim[is->n_dims - 1];
+    if (is->n_dims == want.n_dims) {
+        snprintf(help, sizeof(help),
+                 "; write it with out: classes, or export the model with as many outputs");
+    }
+    if (is->n_dims == want.n_dims && width > input->classes) {
+        const size_t used = strlen(help);
+        snprintf(help + used, sizeof(help) - used,
+                 "; or leave some of its outputs without data with classes: %lld",
+                 (long long)width);
+    }
+    return tree_fail(network->layers, err, "layers: the last one makes %s, and %lld class%s %s%s",
                      shape_format(is, a, sizeof(a)), (long long)input->classes,
-                     shape_format(&want, b, sizeof(b)));
+                     input->classes == 1 ? " wants" : "es want", shape_format(&want, b, sizeof(b)),
+                     help);
 }
 
 static int softmax_ce(struct graph *graph, int output, int label, const struct network_input *input,

@@ -629,7 +629,9 @@ static int fail_unknown(struct importer *m, const MsOnnx__Node *node)
             return import_fail(m, "%s", unknown[i].why);
         }
     }
-    return import_fail(m, "this op is not known; docs/networks.md lists those that are");
+    return import_fail(m,
+                       "this op is not known: it would need a layer that does the same, with its "
+                       "gradient; docs/networks.md lists those that are");
 }
 
 /* Of a recurrent one perhaps its states alone. */
@@ -638,17 +640,30 @@ static int makes_something(const MsOnnx__Node *node)
     return node->n_output > 0 && (node->output[0][0] != '\0' || import_is_recurrent(node->op_type));
 }
 
+/* Before all that is wrong with those around it: what exporters put there for its sake is no
+ * reason. */
+static int refuse_unknown(struct importer *m)
+{
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const MsOnnx__Node *node = graph->node[i];
+        m->node = node;
+        if (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0) {
+            return import_fail(m, "it is of domain %.60s; those of ONNX itself are known",
+                               node->domain);
+        }
+        if (import_op(node->op_type) == NULL) {
+            return fail_unknown(m, node);
+        }
+    }
+    m->node = NULL;
+    return MS_OK;
+}
+
 static int import_node(struct importer *m, const MsOnnx__Node *node)
 {
     m->node = node;
-    if (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0) {
-        return import_fail(m, "it is of domain %.60s; those of ONNX itself are known",
-                           node->domain);
-    }
     const struct node_op *op = import_op(node->op_type);
-    if (op == NULL) {
-        return fail_unknown(m, node);
-    }
     if (node->n_input < (size_t)op->n_in || !makes_something(node)) {
         return import_fail(m, "it has %zu inputs and %zu outputs; the file is damaged",
                            node->n_input, node->n_output);
@@ -724,7 +739,8 @@ static int refuse_frozen(struct importer *m)
 static int import_graph(struct importer *m, json_t *document)
 {
     const MsOnnx__Graph *graph = m->file->model->graph;
-    int rc = refuse_folded(m);
+    int rc = refuse_unknown(m);
+    rc = rc < 0 ? rc : refuse_folded(m);
     rc = rc < 0 ? rc : refuse_frozen(m);
     rc = rc < 0 ? rc : count_readers(m);
     rc = rc < 0 ? rc : add_input(m, document);

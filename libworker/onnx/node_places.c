@@ -112,7 +112,10 @@ int import_binary_places(struct importer *m, const MsOnnx__Node *node, enum fn f
         return plus_places(m, node, a, b);
     }
     if ((is_a && is_b) || (fn != FN_ADD && fn != FN_MUL) || !import_is_number(m, other)) {
-        return import_fail(m, "places are multiplied by a number and added up, and nothing else");
+        return import_fail(
+            m, "places are multiplied by a number and added up, and nothing else; is it an "
+               "adaptive pooling whose output does not divide its input? a pooling "
+               "with kernel and stride is read");
     }
     return fn == FN_MUL ? times_number(m, node, range, other) : plus_none(m, node, range, other);
 }

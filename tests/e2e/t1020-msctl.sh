@@ -79,7 +79,7 @@ sed -e 's/network: linear/network: [flatten, dense: {out: 3}]/' "$T/job.yaml" >"
 nobody=("$MSCTL" --config "$T/empty.conf" --server 127.0.0.1:1)
 ok "the network of a file needs no scheduler" says "parameters   3, 12 B as fp32" "${nobody[@]}" show --network "$T/job.yaml"
 ok "a key of the file can be another one" says "2x1x1, batches of 5" "${nobody[@]}" show --network --set batch_size=5 "$T/job.yaml"
-ok "one that does not fit has its place" says "unfit.yaml:3:10: layers: the last one makes (16, 3), and 1 classes want (16, 1)" \
+ok "one that does not fit has its place" says "unfit.yaml:3:10: layers: the last one makes (16, 3), and 1 class wants (16, 1)" \
     "${nobody[@]}" show --network "$T/unfit.yaml"
 ok "and is exit 2" status 2 "${nobody[@]}" show --network "$T/unfit.yaml"
 ok "a file that is no job is exit 2" status 2 "${nobody[@]}" show --network "$T/empty.conf"

@@ -106,8 +106,8 @@ static const struct {
     {"- residual:\n    body:\n      - conv2d: {out: 4, kernel: 3}\n",
      "net.yaml:1:3: layer residual: add: the shapes differ; inputs: conv2d1 (8, 4, 10, 8), data "
      "(8, 3, 12, 10)"},
-    {"- flatten\n- dense: {out: 4}\n",
-     "net.yaml:1:1: layers: the last one makes (8, 4), and 5 classes want (8, 5)"},
+    {"- flatten\n- dense: {out: 4}\n", "net.yaml:1:1: layers: the last one makes (8, 4), and 5 "
+                                       "classes want (8, 5); write it with out: classes"},
     {"- flatten\n- dense: {out: classes}\n- softmax\n",
      "net.yaml:1:1: layers: the last one is a softmax, and loss softmax_cross_entropy takes the "
      "softmax of what it gets; leave the layer out"},

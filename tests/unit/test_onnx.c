@@ -539,6 +539,8 @@ static const struct {
     {"copy-identity.onnx", "node p (Add, opset 17): it calculates with a tensor (a.bias)"},
     {"copy-cast.onnx", "node p (Add, opset 17): it calculates with a tensor (a.bias)"},
     {"copy-flatten.onnx", "node p (Add, opset 17): it calculates with a tensor (a.bias)"},
+    /* whatever an exporter writes before it */
+    {"slope-learned.onnx", "node p (PRelu, opset 17): there is no ReLU with a learned slope yet"},
     {"behind-the-output.onnx", "behind-the-output.onnx: its output y is not what its last layer "
                                "makes: there are layers whose "
                                "output nobody reads"},
@@ -776,7 +778,7 @@ static const struct {
     {{"Softmax", "w", 17, {2, 4}, NULL, 32, 1},
      "node y (Softmax, opset 17): the loss has it: let the model end in what goes into it"},
     {{"Selu", "w", 17, {2, 4}, NULL, 32, 1}, "node y (Selu, opset 17): there is no layer selu yet"},
-    {{"Einsum", "w", 17, {2, 4}, NULL, 32, 1}, "this op is not known; docs/networks.md lists"},
+    {{"Einsum", "w", 17, {2, 4}, NULL, 32, 1}, "this op is not known: it would need a layer"},
     {{"Mul", "w", 17, {2, 4}, NULL, 32, 1}, "its factor w is neither of each channel (c, 1, 1)"},
     {{"Conv", "w", 17, {2, 4}, NULL, 32, 1}, "it reads images (n, channels, height, width)"},
 };

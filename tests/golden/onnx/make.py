@@ -430,6 +430,9 @@ def main_traps():
     by_hand("copy-cast", [*rows, ("Cast", "h", "i", {"to": 1}), ("Add", "i a.bias", "p", {}), *skip, *head], weights)
     by_hand("copy-flatten", [*rows, ("Flatten", "h", "i", {}), ("Add", "i a.bias", "p", {}), *skip, *head], weights)
     by_hand("behind-the-output", [("Flatten", "x", "f", {}), ("Gemm", "f a.weight a.bias", "y", {"transB": 1}), ("Gemm", "y b.weight b.bias", "z", {"transB": 1})], weights)
+    sizes = numpy_helper.from_array(numpy.array([-1, 1, 1], numpy.int64))
+    by_hand("slope-learned", [("Constant", "", "o", {"value": sizes}), ("Reshape", "slope o", "r", {}), ("PRelu", "x r", "p", {}), ("Flatten", "p", "f", {}),
+                              ("Gemm", "f a.weight a.bias", "y", {"transB": 1})], {"slope": (3,), **{key: weights[key] for key in ("a.weight", "a.bias")}})
     convs = {"c.weight": (8, 3, 3, 3), "d.weight": (4, 8, 1, 1), "b.weight": (4, 4), "b.bias": (4,)}
     ones = numpy_helper.from_array(numpy.ones((1, 1, 2, 2), numpy.float32))
     by_hand("number-repeated", [("Conv", "x c.weight", "h", {}), ("GlobalAveragePool", "h", "p", {}), ("Constant", "", "o", {"value": ones}), ("Mul", "p o", "m", {}),
