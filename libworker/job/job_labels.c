@@ -109,6 +109,34 @@ static const char *first_key(const struct job *job)
                                            : NULL;
 }
 
+/* Its loss would be 0, its accuracy 100 %, and nothing learned. */
+static int fail_one_class(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const struct data_spec *data = &job->dataset;
+    const char *name = data->class_names;
+    const char *next =
+        data->kind == DATA_CSV ? "is another column the target (dataset.target)?"
+        : data->kind == DATA_NUMPY || data->kind == DATA_SAFETENSORS
+            ? "is another array the targets (dataset.inputs and targets)? Where labels above 0 are "
+              "elsewhere, dataset.classes says how many there are"
+            : "give dataset.classes as many as there are";
+    if (data->kind == DATA_IMAGE_FOLDER) {
+        return tree_fail(job_node_at(tree, "dataset.path"), err,
+                         "dataset: %.120s has one class alone%s%.64s, and a network over one class "
+                         "can learn nothing; is dataset.path one level too high%s%.64s%s? Each "
+                         "class is a folder in it",
+                         data->path, name[0] != '\0' ? ", the folder " : "", name,
+                         name[0] != '\0' ? " (the classes in " : "", name,
+                         name[0] != '\0' ? "/)" : "");
+    }
+    return tree_fail(job_node_at(tree, "dataset"), err,
+                     "dataset: %s%.64s%s is the one class of %.100s, and a network over one class "
+                     "can learn nothing; %s",
+                     name[0] != '\0' ? "'" : "label ", name[0] != '\0' ? name : "0",
+                     name[0] != '\0' ? "'" : "", data->path[0] != '\0' ? data->path : "the data",
+                     next);
+}
+
 int job_check_labels(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     const char *key = first_key(job);
@@ -119,6 +147,9 @@ int job_check_labels(const struct job *job, const struct tree_node *tree, struct
                                        job_loss_name(job->loss));
     }
     const struct data_shape shape = data_shape_of(&job->dataset);
+    if (shape.classes == 1) {
+        return fail_one_class(job, tree, err);
+    }
     if (shape.target_width > 0 && job->dataset.ignored.is_there) {
         return tree_fail(job_node_at(tree, "ignored_label"), err,
                          "ignored_label has no meaning with targets that are numbers: give a "

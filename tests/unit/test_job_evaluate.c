@@ -85,9 +85,9 @@ static void write_images(const char *root)
 
 static void make_dir(void)
 {
-    static const char *const folders[] = {"sub",       "table",   "parts", "x",         "x/y",
-                                          "plain",     "arrays",  "other", "images",    "img",
-                                          "img/train", "img/val", "only",  "only/train"};
+    static const char *const folders[] = {
+        "sub",    "table", "parts",     "x",       "x/y",  "plain",      "arrays", "other",
+        "images", "img",   "img/train", "img/val", "only", "only/train", "high",   "high/images"};
     dir = test_dir_make();
     for (size_t i = 0; i < MS_ARRAY_SIZE(folders); i++) {
         make_folder(folders[i]);
@@ -110,6 +110,9 @@ static void make_dir(void)
     write_images("img/train");
     write_images("img/val");
     write_images("only/train");
+    png_write(path_below("high/images"), "two", "1.png", 2, 2, 1);
+    write_text("one.csv", "a,b\n1,cat\n2,cat\n");
+    write_text("zeros.csv", "a,b\n1,0\n2,0\n");
     link_to("t.csv", "link.csv");
     link_to("plain", "linked");
     link_to("x/y", "deep");
@@ -542,16 +545,48 @@ static const struct {
     {"kind: numpy, path: plain, shape: [3]", "the job says 3x1x1 (dataset.shape)"},
 };
 
+/* @ in words becomes the folder of the test. */
+static const char *with_dir(const char *words, char *buf, size_t size)
+{
+    const char *at = strchr(words, '@');
+    snprintf(buf, size, "%.*s%s%s", at != NULL ? (int)(at - words) : 0, words,
+             at != NULL ? dir : "", at != NULL ? at + 1 : words);
+    return buf;
+}
+
 /* Also where the job does not say all of it. */
 START_TEST(what_the_job_says_of_its_data_is_held_against_them)
 {
     static struct job job;
     char want[512];
-    const char *at = strchr(said[_i].words, '@');
-    snprintf(want, sizeof(want), "%.*s%s%s", at != NULL ? (int)(at - said[_i].words) : 0,
-             said[_i].words, at != NULL ? dir : "", at != NULL ? at + 1 : said[_i].words);
     ck_ms_fails(parse(said[_i].dataset, "kind: csv, path: /nowhere/b", &job, err), MS_E_INVALID,
-                want);
+                with_dir(said[_i].words, want, sizeof(want)));
+}
+END_TEST
+
+static const struct {
+    const char *dataset, *words;
+} of_one_class[] = {
+    {"kind: image_folder, path: high",
+     "job.yaml:2:37: dataset: @/high has one class alone, the folder images, and a network over "
+     "one class can learn nothing; is dataset.path one level too high (the classes in images/)?"},
+    {"kind: csv, path: one.csv",
+     "job.yaml:2:10: dataset: 'cat' is the one class of @/one.csv, and a network over one class "
+     "can learn nothing; is another column the target (dataset.target)?"},
+    {"kind: csv, path: zeros.csv", "dataset: label 0 is the one class of @/zeros.csv"},
+    {"kind: numpy, path: /nowhere, shape: [3], classes: 1",
+     "label 0 is the one class of /nowhere, and a network over one class can learn nothing; is "
+     "another array the targets"},
+    {"kind: program, path: /nowhere, shape: [3], classes: 1", "give dataset.classes as many"},
+};
+
+/* Its loss is 0 and its accuracy 100 %, without a word. */
+START_TEST(one_class_alone_is_refused_with_its_name)
+{
+    static struct job job;
+    char want[512];
+    ck_ms_fails(parse(of_one_class[_i].dataset, "kind: csv, path: /nowhere/b", &job, err),
+                MS_E_INVALID, with_dir(of_one_class[_i].words, want, sizeof(want)));
 }
 END_TEST
 
@@ -599,6 +634,8 @@ int main(void)
     tcase_add_loop_test(tc, what_was_trained_on_is_not_called_a_test, 0, (int)MS_ARRAY_SIZE(named));
     tcase_add_loop_test(tc, what_the_job_says_of_its_data_is_held_against_them, 0,
                         (int)MS_ARRAY_SIZE(said));
+    tcase_add_loop_test(tc, one_class_alone_is_refused_with_its_name, 0,
+                        (int)MS_ARRAY_SIZE(of_one_class));
     tcase_add_test(tc, a_loss_of_numbers_says_how_whole_numbers_are_none);
     suite_add_tcase(suite, tc);
     return test_run(suite);
