@@ -9,6 +9,7 @@
 #include "proto/text.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,10 +174,65 @@ static int compare_classes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* An image that lies beside the folders of classes has none: nobody would miss it. */
+struct loose {
+    char name[NAME_MAX + 1]; /* the first in the order of names; "": there is none */
+};
+
+static void look_for_loose(struct loose *loose, const DIR *dir, const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+    if (name[0] != '.' && what_is(name) != NOTHING && !is_folder(dir, entry) &&
+        (loose->name[0] == '\0' || strcmp(name, loose->name) < 0)) {
+        snprintf(loose->name, sizeof(loose->name), "%s", name);
+    }
+}
+
+static int check_loose(const struct loose *loose, const char *path, struct ms_err *err)
+{
+    return loose->name[0] == '\0'
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "data set %.160s: the image %.60s lies beside the folders of the classes, "
+                         "and belongs to none; put it into one of them, or elsewhere",
+                         path, loose->name);
+}
+
+/* Without a slash at its end. */
+static size_t length_of(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    return n;
+}
+
+/* Most often one class, or images that nobody has sorted: whose folder is wanted is above. */
+static int fail_no_folders(const struct loose *loose, const char *path, struct ms_err *err)
+{
+    size_t n = length_of(path);
+    while (n > 0 && path[n - 1] != '/') {
+        n--;
+    }
+    const int above = n > 1 ? (int)n - 1 : (int)n;
+    return loose->name[0] == '\0'
+               ? ms_fail(err, MS_E_NOT_FOUND,
+                         "data set %.160s has no folders: each class is one, with its JPEG or PNG "
+                         "images",
+                         path)
+               : ms_fail(err, MS_E_NOT_FOUND,
+                         "data set %.120s has images and no folders: each class is one, with its "
+                         "images; where these are of one class, or not sorted, name the folder "
+                         "above%s%.*s",
+                         path, above > 0 ? ": " : "", above > 120 ? 0 : above, path);
+}
+
 /* The folders of a folder, sorted. */
 static int read_classes(struct image_list *list, const char *path, struct ms_err *err)
 {
     DIR *dir = NULL;
+    struct loose loose = {""};
     int rc = data_folder_open(path, &dir, err);
     if (rc < 0) {
         return rc;
@@ -185,6 +241,7 @@ static int read_classes(struct image_list *list, const char *path, struct ms_err
         if (entry->d_name[0] != '.' && is_folder(dir, entry)) {
             rc = add_class(list, entry->d_name, err);
         }
+        look_for_loose(&loose, dir, entry);
     }
     rc = end_folder(dir, path, rc, err);
     if (rc == MS_OK && list->n_classes > MS_CLASSES_MAX) {
@@ -192,11 +249,9 @@ static int read_classes(struct image_list *list, const char *path, struct ms_err
                      list->n_classes, MS_CLASSES_MAX);
     }
     if (rc == MS_OK && list->n_classes == 0) {
-        rc = ms_fail(err, MS_E_NOT_FOUND,
-                     "data set %.160s has no folders: each class is one, with its JPEG or PNG "
-                     "images",
-                     path);
+        rc = fail_no_folders(&loose, path, err);
     }
+    rc = rc < 0 ? rc : check_loose(&loose, path, err);
     if (rc == MS_OK) {
         qsort(list->classes, list->n_classes, sizeof(char *), compare_classes);
     }
@@ -253,6 +308,7 @@ static int fail_class(const struct image_list *list, const char *name, struct ms
 
 static int check_folders(const struct image_list *list, char *const *sorted, struct ms_err *err)
 {
+    struct loose loose = {""};
     DIR *dir = NULL;
     int rc = data_folder_open(list->root, &dir, err);
     if (rc < 0) {
@@ -264,8 +320,10 @@ static int check_folders(const struct image_list *list, char *const *sorted, str
             bsearch(&name, sorted, list->n_classes, sizeof(char *), compare_classes) == NULL) {
             rc = fail_class(list, name, err);
         }
+        look_for_loose(&loose, dir, entry);
     }
-    return end_folder(dir, list->root, rc, err);
+    rc = end_folder(dir, list->root, rc, err);
+    return rc < 0 ? rc : check_loose(&loose, list->root, err);
 }
 
 /* A test's classes are those of the training: one that has none there, or is unknown. */

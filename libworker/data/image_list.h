@@ -5,7 +5,8 @@
  * (or val/), or the folder has one part only, and holds the classes itself. Where there is a
  * train/, it says which classes there are, for each part; what is tested on has those of its
  * training, by their names, wherever it lies (data_spec.trained). A part has no images but those of
- * its folders: a folder of images that is called train is a class. */
+ * its folders: a folder of images that is called train is a class, and an image beside them, which
+ * would be left out without a word, an error. */
 #ifndef DATA_IMAGE_LIST_H
 #define DATA_IMAGE_LIST_H
 

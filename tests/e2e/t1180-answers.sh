@@ -121,12 +121,17 @@ ok "without an evaluation nothing says on what data" says "has no \`evaluate\`, 
 ok "which are named" bash -c '"$1" --json eval "$2" -d "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 32" >/dev/null' - "$MSCTL" "$T/petnet" "$T/pets"
 ok "images that it has not seen have the name of their class, and their file" bash -c '"$1" predict "$2" --data "$3" --top 1 --format json | jq -es "length == 3 and
     all(.top[0].class == \"dog\" and .label == \"some\") and .[2].file == \"$3/some/2.png\"" >/dev/null' - "$MSCTL" "$T/petnet" "$T/new"
+ok "a folder that holds images itself is one of the folder above" says "name the folder above: $T/new" "$MSCTL" predict "$T/petnet" --data "$T/new/some"
+mkdir "$T/heap" && cp -r "$T/new/some" "$T/heap" && cp "$T/new/some/0.png" "$T/heap/loose.png"
+ok "an image beside the folders is not left out without a word" says "heap: the image loose.png lies beside the folders" "$MSCTL" predict "$T/petnet" --data "$T/heap"
 # classes are folders by their names, not by their positions
 mkdir "$T/swap" "$T/birds" && cp -r "$T/pets/dog" "$T/swap/dog" && cp -r "$T/pets/cat" "$T/birds/cat" && cp -r "$T/pets/dog" "$T/birds/emu"
 ok "a test set elsewhere may lack a class" bash -c '"$1" --json eval "$2" -d "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 16" >/dev/null' - "$MSCTL" "$T/petnet" "$T/swap"
 ok "an unknown one is refused by its name" says "birds: class emu is not among the 2 that are trained (cat, dog)" "$MSCTL" eval "$T/petnet" -d "$T/birds"
 sed "\$ a evaluate: {dataset: {kind: image_folder, path: $T/birds}}" "$T/pets.yaml" >"$T/birds.yaml"
 ok "no training is judged by it" says "birds: class emu is not among the 2 that are trained (cat, dog)" "$MSCTL" run "$T/birds.yaml" --run-dir "$T/birdnet"
+mkdir "$T/high" && cp -r "$T/pets" "$T/high"
+ok "a path one level too high is no network over one class" says "one class alone, the folder pets, and a network over one class can learn nothing; is dataset.path one level too high" "$MSCTL" run "$T/pets.yaml" --set dataset.path="$T/high" --run-dir "$T/highnet"
 mv "$T/pets" "$T/gone"
 ok "the run knows its classes where the training data are gone" bash -c '"$1" --json eval "$2" -d "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 16" >/dev/null' - "$MSCTL" "$T/petnet" "$T/swap"
 ok "and their names" bash -c '"$1" predict "$2" --data "$3" | head -n 1 | grep -qx "sample,file,label,predicted,cat,dog"' - "$MSCTL" "$T/petnet" "$T/new"

@@ -165,6 +165,41 @@ START_TEST(a_part_with_an_image_beside_its_classes_is_named)
 }
 END_TEST
 
+/* It would be of no class, and nobody would hear that it is not read. */
+START_TEST(an_image_beside_the_classes_is_named)
+{
+    char path[256];
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_spec spec = spec_of(dir);
+    make(dir, "new");
+    png_write(dir, "cat", "1.png", 2, 2, 1);
+    png_write(dir, "dog", "1.png", 2, 2, 1);
+    png_write(dir, ".", "b.PNG", 2, 2, 1);
+    png_write(dir, ".", "c.jpg", 2, 2, 1);
+    file_write(dir, "README.md", "pets", 4);
+    png_write(dir, "new", "1.png", 2, 2, 1);
+    for (int i = 0; i < 2; i++) { /* whose classes are folders, or named */
+        ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                    ": the image b.PNG lies beside the folders of the classes, and belongs to "
+                    "none; put it into one of them, or elsewhere");
+        snprintf(spec.class_names, sizeof(spec.class_names), "cat\ndog\nnew");
+    }
+    spec.class_names[0] = '\0';
+    snprintf(spec.path, sizeof(spec.path), "%s/new/", dir);
+    snprintf(path, sizeof(path),
+             "where these are of one class, or not sorted, name the folder above: %s", dir);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, path);
+    snprintf(path, sizeof(path), "%s/b.PNG", dir);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/c.jpg", dir);
+    unlink(path);
+    snprintf(spec.path, sizeof(spec.path), "%s", dir);
+    data_close(opened(&spec));
+    test_dir_remove(dir);
+}
+END_TEST
+
 /* Of a set that could not be listed to its end nothing is trained. */
 START_TEST(a_listing_that_breaks_off_is_an_error)
 {
@@ -626,6 +661,7 @@ int main(void)
     tcase_add_test(tc, parts_are_folders_and_training_says_the_classes);
     tcase_add_test(tc, classes_may_be_called_as_parts_are);
     tcase_add_test(tc, a_part_with_an_image_beside_its_classes_is_named);
+    tcase_add_test(tc, an_image_beside_the_classes_is_named);
     tcase_add_loop_test(tc, a_listing_that_breaks_off_is_an_error, 0, 2);
     tcase_add_test(tc, what_is_tested_on_has_the_classes_of_the_training_by_name);
     tcase_add_test(tc, a_test_set_s_own_training_part_says_no_classes);
