@@ -27,6 +27,7 @@ struct first_weights {
     struct weights_file *file; /* one of the two */
     struct onnx_file *model;
     struct place *places; /* of each stored tensor */
+    char *is_of_norm;     /* of each tensor of the graph */
 };
 
 static int is_there(const struct place *place)
@@ -84,9 +85,23 @@ static const char *renamed(const struct job_take *take, const char *name,
     return buf;
 }
 
+/* Parts of norms, and the factor of a scale, which has the name of one: MindSpore and torch call
+ * them otherwise. All else that has a weight or a bias has it in both. */
+static void mark_norms(struct first_weights *w)
+{
+    for (int i = 0; i < graph_n_forward_ops(w->graph); i++) {
+        const struct op *op = graph_op(w->graph, i);
+        const int is_norm = op->kind == OP_BATCH_NORM || op->kind == OP_LAYER_NORM ||
+                            op->kind == OP_GROUP_NORM || op->kind == OP_SCALE;
+        for (int k = 1; is_norm && k < op->n_in; k++) {
+            w->is_of_norm[op->in[k]] = 1;
+        }
+    }
+}
+
 enum { SPELLINGS = 3 };
 
-/* A parameter's own name, torch's for it, and what torch calls so. */
+/* A name as it is, as torch has it, and what torch calls so. */
 static void spell(const char *name, char ret[SPELLINGS][SAFETENSORS_NAME_MAX])
 {
     snprintf(ret[0], SAFETENSORS_NAME_MAX, "%s", name);
@@ -94,35 +109,45 @@ static void spell(const char *name, char ret[SPELLINGS][SAFETENSORS_NAME_MAX])
     (void)weights_name_from_torch(name, ret[2], SAFETENSORS_NAME_MAX);
 }
 
-static int matches(const char *pattern, const char *name)
+/* The tensor of the graph that is called so, or is a norm's that others call so; -1: none. */
+static int known(const struct first_weights *w, const char *name)
 {
     char names[SPELLINGS][SAFETENSORS_NAME_MAX];
+    int index = graph_find(w->graph, name);
+    spell(name, names);
+    for (int s = 1; s < SPELLINGS && index < 0; s++) {
+        const int other = graph_find(w->graph, names[s]);
+        index = other >= 0 && w->is_of_norm[other] ? other : -1;
+    }
+    return index;
+}
+
+/* How many of its spellings a tensor of the graph has; -1: one that is not in it. */
+static int n_spellings(const struct first_weights *w, int index)
+{
+    return index >= 0 && w->is_of_norm[index] ? SPELLINGS : 1;
+}
+
+static int matches(const struct first_weights *w, const char *pattern, const char *name)
+{
+    char names[SPELLINGS][SAFETENSORS_NAME_MAX];
+    const int n = n_spellings(w, known(w, name));
     int is = 0;
     spell(name, names);
-    for (int s = 0; s < SPELLINGS; s++) {
+    for (int s = 0; s < n; s++) {
         is |= job_glob(pattern, names[s]);
     }
     return is;
 }
 
-static int is_excluded(const struct job_take *take, const char *name)
+static int is_excluded(const struct first_weights *w, const char *name)
 {
+    const struct job_take *take = w->take;
     int k = 0;
-    while (k < take->n_exclude && !matches(take->exclude[k], name)) {
+    while (k < take->n_exclude && !matches(w, take->exclude[k], name)) {
         k++;
     }
     return k < take->n_exclude;
-}
-
-static int is_known(const struct graph *graph, const char *name)
-{
-    char names[SPELLINGS][SAFETENSORS_NAME_MAX];
-    int is = 0;
-    spell(name, names);
-    for (int s = 0; s < SPELLINGS; s++) {
-        is |= graph_find(graph, names[s]) >= 0;
-    }
-    return is;
 }
 
 /* ---- tensors for parameters ---- */
@@ -206,11 +231,12 @@ static int choose_one(const struct first_weights *w, int i, struct ms_err *err)
     struct place *place = &w->places[i];
     char names[SPELLINGS][SAFETENSORS_NAME_MAX];
     int rc = MS_OK;
-    if (is_excluded(w->take, tensor->name)) {
+    if (is_excluded(w, tensor->name)) {
         return MS_OK;
     }
     spell(tensor->name, names);
-    for (int s = 0; s < SPELLINGS && rc == MS_OK && !is_there(place); s++) {
+    const int n = n_spellings(w, graph_stored_at(w->graph, i));
+    for (int s = 0; s < n && rc == MS_OK && !is_there(place); s++) {
         rc = find_one(w, names[s], place, err);
     }
     const int is_state = tensor->role == TENSOR_STATE;
@@ -268,7 +294,7 @@ static int note_exclude(struct use *use, const char *name)
     const struct job_take *take = use->weights->take;
     int is = 0;
     for (int k = 0; k < take->n_exclude; k++) {
-        const int is_match = matches(take->exclude[k], name);
+        const int is_match = matches(use->weights, take->exclude[k], name);
         use->exclude[k] = (char)(use->exclude[k] | is_match);
         is |= is_match;
     }
@@ -279,8 +305,7 @@ static int note_exclude(struct use *use, const char *name)
 static int is_passed_over(const struct first_weights *w, const struct safetensors_entry *entry)
 {
     const char *of_slot = weights_name_of_slot(entry->name);
-    return (of_slot != NULL && is_known(w->graph, of_slot)) ||
-           weights_file_is_aside(w->file, entry);
+    return (of_slot != NULL && known(w, of_slot) >= 0) || weights_file_is_aside(w->file, entry);
 }
 
 /* A module that stood in another one, as under DistributedDataParallel, has its name before all. */
@@ -313,8 +338,7 @@ static int judge_tensor(void *arg, const char *name, const struct safetensors_en
     if (k >= 0) {
         use->rename[k] = 1;
     }
-    if (note_exclude(use, as) || is_known(w->graph, as) ||
-        (entry != NULL && is_passed_over(w, entry))) {
+    if (note_exclude(use, as) || known(w, as) >= 0 || (entry != NULL && is_passed_over(w, entry))) {
         return MS_OK;
     }
     if (use->unwanted.code == 0) {
@@ -334,7 +358,7 @@ static int offer_unknown(void *arg, const char *name, const struct safetensors_e
     const struct first_weights *w = ((void **)arg)[1];
     (void)entry;
     (void)err;
-    if (w == NULL || !is_known(w->graph, name)) {
+    if (w == NULL || known(w, name) < 0) {
         job_nearest_offer(near, name);
     }
     return MS_OK;
@@ -437,9 +461,11 @@ int first_weights_open(const char *path, const struct job_take *take, const stru
 {
     struct first_weights *w = calloc(1, sizeof(*w));
     struct place *places = calloc((size_t)graph_n_stored(graph) + 1, sizeof(*places));
-    if (w == NULL || places == NULL) {
+    char *is_of_norm = calloc((size_t)graph_n_tensors(graph) + 1, sizeof(*is_of_norm));
+    if (w == NULL || places == NULL || is_of_norm == NULL) {
         free(w);
         free(places);
+        free(is_of_norm);
         return ms_fail(err, MS_E_NOMEM, "%.200s: no memory to read it", path);
     }
     static const struct job_take whole;
@@ -448,6 +474,8 @@ int first_weights_open(const char *path, const struct job_take *take, const stru
     w->is_whole = take == NULL;
     w->graph = graph;
     w->places = places;
+    w->is_of_norm = is_of_norm;
+    mark_norms(w);
     int rc = onnx_is_path(path) ? onnx_open(path, &w->model, err)
                                 : weights_file_open(path, &w->file, err);
     rc = rc < 0 ? rc : choose(w, err);
@@ -465,6 +493,7 @@ void first_weights_close(struct first_weights *w)
         weights_file_close(w->file);
         onnx_close(w->model);
         free(w->places);
+        free(w->is_of_norm);
         free(w);
     }
 }

@@ -2,7 +2,8 @@
  * tensors become which parameters
  *
  * A tensor has the name that the job's renames give it, and a parameter is taken from the one that
- * has its name, or torch's for it (data/weights_names.h), unless the job excludes it. Every
+ * has its name, or, of a norm or a scale, that which torch or MindSpore has for it
+ * (data/weights_names.h), unless the job excludes it by one of these. Every
  * parameter that is not excluded must be there with its shape; moving statistics may be missing.
  * Tensors that neither network nor `exclude` knows are refused by name, but for what an optimizer
  * or a counter left there, and what no layer of an ONNX model has as its parameter. One thread. */

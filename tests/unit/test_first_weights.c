@@ -271,6 +271,51 @@ START_TEST(torch_s_names_exclude_and_are_renamed_to)
 }
 END_TEST
 
+static const struct {
+    const char *exclude, *words;
+} of_norms[] = {
+    {"\"*.gamma\"", "4 of 5 parameters, 2 of 2 moving statistics; bn1.gamma begins by its init"},
+    {"\"*.beta\"", "4 of 5 parameters, 2 of 2 moving statistics; bn1.beta begins by its init"},
+    {"\"*.running_*\"", "5 of 5 parameters, 0 of 2 moving statistics"},
+    {"\"*.bias\"",
+     "3 of 5 parameters, 2 of 2 moving statistics; bn1.beta, fc.bias begin by their init"},
+};
+
+/* Convolutions and dense layers have no gamma and no beta. */
+START_TEST(names_of_norms_exclude_parts_of_norms_alone)
+{
+    struct first_weights *weights = NULL;
+    char keys[64];
+    write_specs(whole, WHOLE);
+    snprintf(keys, sizeof(keys), ", exclude: [%s]", of_norms[_i].exclude);
+
+    ck_ms_ok(open_with(keys, &weights, err));
+
+    ck_says(weights, of_norms[_i].words);
+    first_weights_close(weights);
+}
+END_TEST
+
+START_TEST(a_dense_layer_takes_no_gamma_for_its_weight)
+{
+    struct spec specs[WHOLE];
+    struct first_weights *weights = NULL;
+    memcpy(specs, whole, sizeof(whole));
+    specs[5].name = "fc.gamma";
+    specs[6].name = "fc.beta";
+    write_specs(specs, WHOLE);
+
+    refuse("", "tensor fc.beta is not in the network network");
+    refuse(", exclude: fc.gamma", "tensor fc.beta is not in the network network");
+    refuse(", exclude: [\"fc.beta\", \"fc.gamma\"]",
+           "parameter fc.weight of the network is missing");
+    ck_ms_ok(open_with(", rename: [{from: fc.gamma, to: fc.weight}, {from: fc.beta, to: fc.bias}]",
+                       &weights, err));
+    ck_says(weights, "5 of 5 parameters, 2 of 2 moving statistics");
+    first_weights_close(weights);
+}
+END_TEST
+
 START_TEST(the_first_rename_that_matches_holds)
 {
     static const char names[][128] = {"a.conv.weight",   "bn1.gamma",           "bn1.beta",
@@ -428,6 +473,9 @@ int main(void)
     tcase_add_test(tc, names_below_another_module_are_refused_with_the_rename_that_helps);
     tcase_add_test(tc, what_the_network_has_not_may_be_excluded_and_what_the_file_has_not);
     tcase_add_test(tc, torch_s_names_exclude_and_are_renamed_to);
+    tcase_add_loop_test(tc, names_of_norms_exclude_parts_of_norms_alone, 0,
+                        (int)MS_ARRAY_SIZE(of_norms));
+    tcase_add_test(tc, a_dense_layer_takes_no_gamma_for_its_weight);
     tcase_add_test(tc, the_first_rename_that_matches_holds);
     tcase_add_loop_test(tc, patterns_that_do_not_fit_the_file_are_refused, 0,
                         (int)MS_ARRAY_SIZE(refused));
