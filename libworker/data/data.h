@@ -123,7 +123,8 @@ struct data_spec {
     char target[MS_NAME_MAX + 1];               /* a column; "": the last one */
     char columns[DATA_COLUMNS_MAX + 1];         /* features, LF between; "": all but the target */
     char class_names[DATA_CLASS_NAMES_MAX + 1]; /* of labels that are words, LF between; of
-                                                   image_folder its folders, "": what is there */
+                                                   image_folder its folders, "": what is there; of
+                                                   what is tested on, the trained classes' */
     /* Of the training's columns, LF between: features in their order, then the target; or a
      * checksum (csv_columns.h). Features are found by them. "": by columns. */
     char column_names[DATA_COLUMN_NAMES_MAX + 1];
@@ -235,11 +236,16 @@ int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_
  * both. */
 int data_check_values(const char *path, const struct data_info *info, enum data_values want,
                       struct ms_err *err);
-/* What a network is tested on, that was trained on `train`: of folders, the classes are by their
- * names those of the training, which are in train->class_names or in its place. A class that is not
- * among them: MS_E_INVALID. */
+/* What a network is tested on, that was trained on `train`: classes that have names are by these
+ * those of the training, which are in train->class_names or in its place. A class that is not among
+ * them: MS_E_INVALID; so are names beside numbers, but for names that are the numbers 0, 1, 2 ...,
+ * and where spec->class_names says which is which. */
 int data_open_beside(const struct data_spec *spec, const struct data_spec *train,
                      struct data_source **ret, struct ms_err *err);
+/* Do names stand beside numbers there, and nothing says which is which? MS_E_INVALID. Of a source
+ * that data_open_beside has opened it is known. */
+int data_check_classes(const struct data_source *source, const struct data_spec *spec,
+                       const struct data_spec *train, struct ms_err *err);
 void data_close(struct data_source *source); /* NULL allowed */
 const struct data_info *data_get_info(const struct data_source *source);
 

@@ -61,26 +61,25 @@ static int split(char *text, int64_t n, struct names *ret, struct ms_err *err)
     return MS_OK;
 }
 
-static int take(const struct data_info *info, int64_t n, struct names *ret, struct ms_err *err)
+int names_of_data(const struct data_source *source, struct names *ret, struct ms_err *err)
 {
-    char *text = info->class_names != NULL ? strdup(info->class_names)
-                 : info->folders != NULL   ? join(info->folders, info->classes)
-                                           : strdup("");
-    return split(text, n, ret, err);
+    const struct data_info *info = data_get_info(source);
+    *ret = (struct names){0};
+    return info->folders == NULL
+               ? MS_OK
+               : split(join(info->folders, info->classes), info->classes, ret, err);
 }
 
 /* Folders that are named here may be others than those of the classes. */
-static int take_trained(const struct job *job, int64_t n, struct names *ret, struct ms_err *err)
+static int take_folders(const struct job *job, int64_t n, struct names *ret, struct ms_err *err)
 {
     struct data_source *trained = NULL;
-    if (job->dataset.class_names[0] != '\0') {
-        return split(strdup(job->dataset.class_names), n, ret, err);
-    }
     if (data_open(&job->dataset, &trained, NULL) < 0) {
         ret->are_gone = 1;
         return MS_OK;
     }
-    const int rc = take(data_get_info(trained), n, ret, err);
+    const struct data_info *info = data_get_info(trained);
+    const int rc = split(join(info->folders, info->classes), n, ret, err);
     data_close(trained);
     return rc;
 }
@@ -88,14 +87,17 @@ static int take_trained(const struct job *job, int64_t n, struct names *ret, str
 int names_find(const struct job *job, const struct data_source *source, int64_t n,
                struct names *ret, struct ms_err *err)
 {
-    const struct data_info *info = data_get_info(source);
+    const char *trained = job->dataset.class_names;
+    const char *tested = job->evaluate_dataset.class_names;
     *ret = (struct names){0};
-    if (info->target_width > 0) {
+    if (data_get_info(source)->target_width > 0 || job->loss != JOB_LOSS_SOFTMAX_CE) {
         return MS_OK;
     }
-    return info->folders != NULL && job->dataset.kind == DATA_IMAGE_FOLDER
-               ? take_trained(job, n, ret, err)
-               : take(info, n, ret, err);
+    if (trained[0] == '\0' && job->dataset.kind == DATA_IMAGE_FOLDER) {
+        return take_folders(job, n, ret, err);
+    }
+    const char *names = trained[0] != '\0' ? trained : job->has_evaluate ? tested : "";
+    return names[0] == '\0' ? MS_OK : split(strdup(names), n, ret, err);
 }
 
 void names_free(struct names *names)

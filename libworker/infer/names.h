@@ -11,10 +11,13 @@ struct names {
     int are_gone;      /* they had some, which are not known here any more */
 };
 
-/* Those of the training: the words that the data or the job have for n classes, or the folders of
- * the job's data set. Folders of the data that are as many may be others. */
+/* Those of the training for n classes: words, or folders of the job's data set; of classes that are
+ * numbers, what the job says that those of its evaluation are called in this order. What the data
+ * have by themselves may stand for other classes. */
 int names_find(const struct job *job, const struct data_source *source, int64_t n,
                struct names *ret, struct ms_err *err);
+/* Folders of the data, in the order of their labels; NULL: they have none. */
+int names_of_data(const struct data_source *source, struct names *ret, struct ms_err *err);
 void names_free(struct names *names);
 
 /* Of sample i of a source of folders, clean UTF-8. */

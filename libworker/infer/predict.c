@@ -87,8 +87,7 @@ static void settle(struct predicting *predicting, const struct job *job)
     const int64_t classes = job->classes > 0 ? job->classes : first->info.classes;
     format->scale = scale_of(job);
     format->columns = first->info.target_width > 0 ? first->info.target_width : classes;
-    format->labels = data_get_info(first->source)->folders;
-    format->has_files = format->labels != NULL;
+    format->has_files = data_get_info(first->source)->folders != NULL;
     format->has_tokens = first->info.tokens > 0;
     format->has_no_labels = first->common->cfg->has_no_labels ||
                             (format->scale == ROWS_SOFTMAX && first->info.target_width > 0);
@@ -108,14 +107,33 @@ static void note_gone(const struct infer_config *cfg)
     }
 }
 
+/* A label is shown by the name of its class: numbers that may be other classes are not. Folders are
+ * their own names. */
+static int check_labels(const struct predicting *predicting, const struct job *job,
+                        struct ms_err *err)
+{
+    const struct rows_format *format = &predicting->format;
+    const struct data_source *source = predicting->team.passes[0].source;
+    const int are_shown = format->scale == ROWS_SOFTMAX && !format->has_no_labels;
+    if (!are_shown || format->names == NULL || format->labels != NULL ||
+        data_check_classes(source, &job->evaluate_dataset, &job->dataset, err) == MS_OK) {
+        return MS_OK;
+    }
+    return ms_err_prefix(err, "evaluate.dataset");
+}
+
 static int predict(struct predicting *predicting, const struct job *job, struct ms_err *err)
 {
     const struct pass *first = &predicting->team.passes[0];
     struct names names = {0};
+    struct names labels = {0};
     settle(predicting, job);
     const int64_t columns = predicting->format.columns;
     int rc = names_find(job, first->source, columns, &names, err);
+    rc = rc < 0 ? rc : names_of_data(first->source, &labels, err);
     predicting->format.names = names.list;
+    predicting->format.labels = labels.list;
+    rc = rc < 0 ? rc : check_labels(predicting, job, err);
     if (rc == MS_OK && names.are_gone) {
         note_gone(first->common->cfg);
     }
@@ -126,6 +144,7 @@ static int predict(struct predicting *predicting, const struct job *job, struct 
     rc = rc < 0 ? rc : team_run(&predicting->team, predict_some, stop, predicting, err);
     rounds_destroy(predicting->rounds);
     rows_close(predicting->rows);
+    names_free(&labels);
     names_free(&names);
     return rc == MS_OK && fflush(predicting->out) != 0 ? check_out(predicting->out, err) : rc;
 }

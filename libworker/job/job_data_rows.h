@@ -39,6 +39,7 @@ enum {
     FILES = 1U << DATA_CIFAR10 | 1U << DATA_CIFAR100 | 1U << DATA_MNIST | PARTED,
     GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES | CALLBACKS,
     DRAWN = 1U << DATA_SHAPES,
+    LABELLED = (FILES | CALLBACKS | DRAWN) & ~TEXTS, /* a record may have a class */
 };
 
 /* The name of an array. */

@@ -34,7 +34,6 @@ static void take_images(struct data_spec *data, const struct data_spec *train,
 static void take_table(struct data_spec *data, const struct data_spec *train,
                        const struct tree_node *tree)
 {
-    TAKE(class_names);
     if (!says(tree, "header")) {
         TAKE(has_header);
     }
@@ -51,6 +50,44 @@ static void take_table(struct data_spec *data, const struct data_spec *train,
         TAKE(target_kind);
     }
     data_take_column_names(data, train, train->column_names);
+}
+
+static int64_t count_names(const char *names)
+{
+    int64_t n = names[0] != '\0';
+    for (; *names != '\0'; names++) {
+        n += *names == '\n';
+    }
+    return n;
+}
+
+/* What it calls its classes: words of a table are those of the training; other names are given
+ * where one of the two has numbers. */
+static int take_names(struct data_spec *data, const struct data_spec *train,
+                      const struct tree_node *tree, struct ms_err *err)
+{
+    const struct tree_node *node = job_node_at(tree, SECTION ".class_names");
+    const int64_t n = count_names(data->class_names);
+    const int64_t classes = data_shape_of(train).classes;
+    if (n > 0 && classes > 0 && n != classes) {
+        return tree_fail(node, err,
+                         SECTION ".class_names: %lld names, and dataset has %lld classes; give one "
+                                 "a class, in their order",
+                         (long long)n, (long long)classes);
+    }
+    if (n > 0 && train->class_names[0] != '\0' &&
+        strcmp(data->class_names, train->class_names) != 0) {
+        return tree_fail(node, err,
+                         SECTION ".class_names: others than dataset.class_names, which are "
+                                 "trained, or in another order; give the same%s",
+                         data->kind == DATA_CSV || data->kind == DATA_IMAGE_FOLDER
+                             ? ", or leave it out"
+                             : ", and labels by them");
+    }
+    if (data->kind == DATA_CSV && n == 0) {
+        TAKE(class_names);
+    }
+    return MS_OK;
 }
 
 /* Which of its labels an image has: classes that were not trained cannot be counted. */
@@ -239,6 +276,9 @@ int job_settle_evaluate(struct job *job, const struct tree_node *tree, const cha
     data->values = data_values_of(train);
     if (job->has_evaluate && data->kind == train->kind) {
         rc = take_labels(data, train, tree, err);
+    }
+    if (rc == MS_OK && job->has_evaluate) {
+        rc = take_names(data, train, tree, err);
     }
     if (rc < 0) {
         return rc;

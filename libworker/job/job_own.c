@@ -563,6 +563,21 @@ const struct field_own job_words = {
     .write = write_words,
 };
 
+/* Older releases know no such key of what is tested on. */
+static json_t *write_tested_words(const struct field *field, const void *base)
+{
+    const struct job *job = base;
+    const int is_known = job->evaluate_dataset.kind == DATA_CSV &&
+                         strcmp(job->evaluate_dataset.class_names, job->dataset.class_names) == 0;
+    return is_known ? json_null() : write_words(field, base);
+}
+
+const struct field_own job_tested_words = {
+    .legal = "a list of names",
+    .read = read_words,
+    .write = write_tested_words,
+};
+
 const struct field_own job_arguments = {
     .legal = "a list of texts",
     .read = read_arguments,

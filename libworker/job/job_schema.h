@@ -29,6 +29,8 @@ extern const struct field_own
 extern const struct field_own job_word; /* char[MS_NAME_MAX + 1]: one line of text */
 extern const struct field_own
     job_words; /* the same several times in char[max + 1], LF between; "": none */
+extern const struct field_own
+    job_tested_words; /* likewise; those of a table are not written that are the training's */
 extern const struct field_own job_arguments; /* likewise, and each as long as all may be */
 extern const struct field_own
     job_milestones; /* int64_t[MS_MILESTONES_MAX], min .. max, rising; likewise */

@@ -140,6 +140,41 @@ ok "one that does not know them says so" says "the folders that were trained on 
 ok "and counts nothing by position" says "which classes were trained is not known" "$MSCTL" eval "$T/oldnet" -d "$T/swap"
 mv "$T/gone" "$T/pets"
 
+# names and numbers of classes: which is which is said, or nothing is counted
+python3 - "$T" <<'PY'
+import os, struct, sys
+def npy(name, descr, shape, data):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    open(f"{sys.argv[1]}/twin/{name}.npy", "wb").write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head + data)
+os.mkdir(f"{sys.argv[1]}/twin")
+npy("x", "|u1", "(32, 3, 4, 4)", b"".join(bytes([200 + i] * 48) + bytes([10 + i] * 48) for i in range(16)))
+npy("y", "<i4", "(32,)", struct.pack("<32i", *(i % 2 for i in range(32))))
+PY
+sed "s|^dataset:.*|dataset: {kind: numpy, path: $T/twin, layout: nchw}|" "$T/pets.yaml" >"$T/twin.yaml"
+named="evaluate={dataset: {kind: image_folder, path: $T/pets, class_names: [dog, cat]}}"
+unnamed="evaluate={dataset: {kind: image_folder, path: $T/pets}}"
+numbered="evaluate={dataset: {kind: numpy, layout: nchw, path: $T/twin"
+ok "a network learns dogs, 0, and cats, 1, of arrays" run twinnet "$T/twin.yaml"
+ok "folders are not taken for its classes by their order" says "its classes have names (cat, dog), and those that are trained are numbers: which is which?" "$MSCTL" eval "$T/twinnet" --set "$unnamed"
+ok "nor in a training" says "evaluate: its classes have names (cat, dog)" "$MSCTL" run "$T/twin.yaml" --set "$unnamed" --run-dir "$T/twinnet2"
+ok "but by the order that is said" bash -c '"$1" --json eval "$2" --set "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 32" >/dev/null' - "$MSCTL" "$T/twinnet" "$named"
+ok "what nobody named is predicted by its number" bash -c '"$1" predict "$2" --set "$3" --top 1 --format json | jq -es "length == 32 and all(.label == {\"0\": \"dog\", \"1\": \"cat\"}[.top[0].class | tostring])" >/dev/null' - \
+    "$MSCTL" "$T/twinnet" "$unnamed"
+ok "and what is named by its name" bash -c '"$1" predict "$2" --set "$3" --top 1 --format json | jq -es "length == 32 and all(.label == .top[0].class)" >/dev/null' - "$MSCTL" "$T/twinnet" "$named"
+for command in eval predict; do
+    ok "numbers are not taken for folders by $command" says "its labels are numbers, and the classes that are trained have names (cat, dog)" "$MSCTL" $command "$T/petnet" --set "$numbered}}"
+done
+ok "where no labels are shown they may be any" bash -c '"$1" predict "$2" --set "$3" --no-labels | head -n 1 | grep -qx "sample,predicted,cat,dog"' - "$MSCTL" "$T/petnet" "$numbered}}"
+ok "an order that is another one is refused" says "others than dataset.class_names" "$MSCTL" eval "$T/petnet" --set "$numbered, class_names: [dog, cat]}}"
+ok "the same is taken at its word" bash -c '"$1" --json eval "$2" --set "$3" | jq -es ".[0].accuracy == 0 and .[0].rows == 32" >/dev/null' - "$MSCTL" "$T/petnet" "$numbered, class_names: [cat, dog]}}"
+
+# a label is written as its prediction is, whatever the bytes of its folder
+mkdir "$T/odd" && cp -r "$T/pets/cat" "$T/odd/"$'\xff'cat && cp -r "$T/pets/dog" "$T/odd/dog"
+ok "a network learns folders with odd names" run oddnet "$T/pets.yaml" --set "dataset={kind: image_folder, path: $T/odd}"
+ok "their labels are UTF-8, and are their predictions" python3 -c 'import json, subprocess, sys
+rows = [json.loads(line.decode("utf-8")) for line in subprocess.run(sys.argv[1:], check=True, capture_output=True).stdout.splitlines()]
+assert len(rows) == 32 and all(r["label"] == r["top"][0]["class"] for r in rows), rows' "$MSCTL" predict "$T/oddnet" --data "$T/odd" --top 1 --format json
+
 # bytes and numbers go through the same transforms
 python3 - "$T" <<'PY'
 import os, struct, sys

@@ -342,6 +342,115 @@ START_TEST(folders_are_the_training_s_by_name)
 }
 END_TEST
 
+static int check(const char *dataset, const char *evaluate, struct ms_err *err)
+{
+    static struct job job;
+    const int rc = parse(dataset, evaluate, &job, err);
+    return rc < 0 ? rc : job_check_inputs(&job, err);
+}
+
+static void write_pixels(void)
+{
+    static const uint8_t pixels[48] = {1, 2, 3, 4};
+    static const int32_t labels[4] = {0, 1, 0, 1};
+    make_folder("pixels");
+    npy_write(path_below("pixels"), "x.npy", "|u1", "(4, 3, 2, 2)", pixels, sizeof(pixels));
+    npy_write(path_below("pixels"), "y.npy", "<i4", "(4,)", labels, sizeof(labels));
+}
+
+/* Their alphabetical order is not that of the numbers. */
+START_TEST(folders_are_no_test_of_numbers_that_nobody_named)
+{
+    static struct job job;
+    static struct job read;
+    static const char numbers[] = "kind: numpy, path: pixels";
+    struct data_source *source = NULL;
+    struct data_record record;
+    size_t size = 0;
+    write_pixels();
+
+    ck_ms_fails(check(numbers, "kind: image_folder, path: images", err), MS_E_INVALID,
+                "its classes have names (one, two), and those that are trained are numbers: which "
+                "is which? name them in the order of the numbers in evaluate.dataset.class_names");
+    ck_ms_fails(check(numbers, "kind: image_folder, path: images, class_names: [a, b, c]", err),
+                MS_E_INVALID, "evaluate.dataset.class_names: 3 names, and dataset has 2 classes");
+    ck_ms_fails(check(numbers, "kind: image_folder, path: images, class_names: [two, on]", err),
+                MS_E_INVALID, "class one is not among the 2 that are trained (two, on)");
+
+    ck_ms_ok(
+        parse(numbers, "kind: image_folder, path: images, class_names: [two, one]", &job, err));
+    char *text = job_format(&job, &size);
+    ck_ms_ok(job_parse(text, size, "job 7", NULL, NULL, 0, 0, &read, err));
+    free(text);
+    ck_ms_ok(data_open_beside(&read.evaluate_dataset, &read.dataset, &source, err));
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_uint_eq(*(const uint8_t *)record.values, 0); /* two/0.png */
+    ck_assert_int_eq(record.label, 0);
+    ck_ms_ok(data_read(source, 3, &record, err));
+    ck_assert_int_eq(record.label, 1);
+    data_close(source);
+}
+END_TEST
+
+START_TEST(numbers_are_no_test_of_folders_that_nobody_numbered)
+{
+    static const char folders[] = "kind: image_folder, path: images";
+    write_pixels();
+
+    ck_ms_fails(check(folders, "kind: numpy, path: pixels", err), MS_E_INVALID,
+                "its labels are numbers, and the classes that are trained have names (one, two): "
+                "which is which?");
+    ck_ms_fails(check(folders, "kind: numpy, path: pixels, class_names: [two, one]", err),
+                MS_E_INVALID, "evaluate.dataset.class_names: others than dataset.class_names");
+    ck_ms_ok(check(folders, "kind: numpy, path: pixels, class_names: [one, two]", err));
+
+    write_text("w.csv", "a,kind\n1,no\n2,yes\n");
+    ck_ms_fails(check("kind: csv, path: w.csv", "kind: numpy, path: plain", err), MS_E_INVALID,
+                "the classes that are trained have names (no, yes)");
+    ck_ms_ok(
+        check("kind: csv, path: w.csv", "kind: numpy, path: plain, class_names: [no, yes]", err));
+}
+END_TEST
+
+/* They say themselves which is which. */
+START_TEST(folders_that_are_called_by_numbers_are_those)
+{
+    write_pixels();
+    make_folder("digits");
+    png_write(path_below("digits"), "0", "a.png", 2, 2, 1);
+    png_write(path_below("digits"), "1", "a.png", 2, 2, 2);
+    make_folder("odd");
+    png_write(path_below("odd"), "1", "a.png", 2, 2, 1);
+    png_write(path_below("odd"), "2", "a.png", 2, 2, 2);
+
+    ck_ms_ok(check("kind: numpy, path: pixels", "kind: image_folder, path: digits", err));
+    ck_ms_ok(check("kind: image_folder, path: digits", "kind: numpy, path: pixels", err));
+    ck_ms_fails(check("kind: numpy, path: pixels", "kind: image_folder, path: odd", err),
+                MS_E_INVALID, "its classes have names (1, 2)");
+}
+END_TEST
+
+/* Older releases know no such key. */
+START_TEST(words_of_a_table_are_written_once)
+{
+    static struct job job;
+    size_t size = 0;
+    write_text("w.csv", "a,kind\n1,no\n2,yes\n");
+
+    ck_ms_ok(parse("kind: csv, path: w.csv", "kind: csv, path: w.csv", &job, err));
+
+    ck_assert_str_eq(job.evaluate_dataset.class_names, "no\nyes");
+    char *text = job_format(&job, &size);
+    const char *first = strstr(text, "\"class_names\"");
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_null(strstr(first + 1, "\"class_names\""));
+    free(text);
+    ck_ms_fails(check("kind: csv, path: w.csv",
+                      "kind: csv, path: w.csv, class_names: [\"yes\", \"no\"]", err),
+                MS_E_INVALID, "others than dataset.class_names");
+}
+END_TEST
+
 /* Such names are no words of a job: the folders alone say them. */
 START_TEST(folders_that_cannot_stand_in_a_job_do_not)
 {
@@ -624,6 +733,10 @@ int main(void)
     tcase_add_test(tc, columns_of_other_names_are_refused_with_both_lists);
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
     tcase_add_test(tc, folders_are_the_training_s_by_name);
+    tcase_add_test(tc, folders_are_no_test_of_numbers_that_nobody_named);
+    tcase_add_test(tc, numbers_are_no_test_of_folders_that_nobody_numbered);
+    tcase_add_test(tc, folders_that_are_called_by_numbers_are_those);
+    tcase_add_test(tc, words_of_a_table_are_written_once);
     tcase_add_test(tc, folders_that_cannot_stand_in_a_job_do_not);
     tcase_add_test(tc, bytes_are_not_evaluated_as_numbers);
     tcase_add_test(tc, labels_are_the_training_s);
