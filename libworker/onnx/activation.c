@@ -379,7 +379,10 @@ static int find_of(struct importer *m, int value, int before, struct single *ret
 /* Of `at` or what that is made of, the first first: a function that was taken apart is whole. */
 static int find_single(struct importer *m, int value, int at, struct single *ret)
 {
-    const int expr = import_value(m, at)->expr;
+    const int expr = expr_of(m, at);
+    if (expr < 0) {
+        return expr;
+    }
     const struct expr e = m->exprs[expr];
     const int of[] = {e.of_a, e.of_b};
     int rc = MS_OK;

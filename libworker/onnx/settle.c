@@ -13,7 +13,7 @@ static int fail_moved(struct importer *m, const struct value *value)
                        value->n_dims);
 }
 
-/* Value x becomes what a new layer makes of it, with that view. */
+/* Value x becomes what a new layer makes of it, with that view; what functions have of it stays. */
 static int settle_by(struct importer *m, int x, const char *kind, json_t *keys,
                      const struct view *view)
 {
@@ -21,6 +21,7 @@ static int settle_by(struct importer *m, int x, const char *kind, json_t *keys,
     int rc = import_layer(m, kind, "", keys, x, &made);
     if (rc == MS_OK) {
         import_set_view(&made, view);
+        made.expr = import_value(m, x)->expr;
         *import_value(m, x) = made;
     }
     return rc;

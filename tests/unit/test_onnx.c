@@ -158,6 +158,8 @@ static const char *const models[] = {
     "words-dynamo",
     "recurrent-torchscript",
     "recurrent-dynamo",
+    "halved-torchscript",
+    "halved-dynamo",
     "resampled-torchscript",
     "resampled-dynamo",
     "plain-torchscript",

@@ -238,6 +238,19 @@ class Resampled(nn.Module):
         return self.fc(self.second(f.pad(x, (0, 1, 2, 0))).mean([2, 3]))
 
 
+class Halved(nn.Module):
+    """Channels that are cut off, read by a function first and by a layer then."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.fc = nn.Conv2d(3, 6, 3), nn.Conv2d(3, 3, 3, padding=1), nn.Linear(3, 5)
+
+    def forward(self, x):
+        half = self.first(x)[:, :3]
+        more = half + 1
+        return self.fc(pooled(self.second(half) * torch.sigmoid(more)))
+
+
 class Words(nn.Module):
     """Two blocks of a language model: one whose queries, keys and values are one product, and one of three."""
 
@@ -583,6 +596,7 @@ def main():
     keep("last-pooled-torchscript", randomized(LastPooled(), 21), (3, 3, 6, 5), "torchscript", True)
     keep("last-pooled-dynamo", randomized(LastPooled(), 21), (3, 3, 6, 5), "dynamo", True, opset=18)
     for how in "torchscript", "dynamo":
+        keep("halved-" + how, randomized(Halved(), 25), (3, 3, 6, 5), how, True, opset=18)
         keep("resampled-" + how, randomized(Resampled(), 22), (2, 3, 6, 5), how, True, opset=18)
     upwards = randomized(Upwards(), 6)
     keep("upwards-torchscript", upwards, (3, 4, 4, 5), "torchscript")
