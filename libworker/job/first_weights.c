@@ -316,7 +316,7 @@ static const char *what_helps(const struct first_weights *w, const char *name, c
     if (w->is_whole) {
         return other_job;
     }
-    if (dot == NULL || !is_known(w->graph, dot + 1)) {
+    if (dot == NULL || known(w, dot + 1) < 0) {
         return "is it another network's file? initial_weights.exclude leaves it out";
     }
     snprintf(buf, size, "initial_weights.rename: [{from: \"%.*s.*\", to: \"*\"}] takes those names",
