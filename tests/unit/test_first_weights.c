@@ -305,8 +305,8 @@ START_TEST(a_dense_layer_takes_no_gamma_for_its_weight)
     specs[6].name = "fc.beta";
     write_specs(specs, WHOLE);
 
-    refuse("", "tensor fc.beta is not in the network network");
-    refuse(", exclude: fc.gamma", "tensor fc.beta is not in the network network");
+    refuse("", "tensor fc.beta is not in the network");
+    refuse(", exclude: fc.gamma", "tensor fc.beta is not in the network");
     refuse(", exclude: [\"fc.beta\", \"fc.gamma\"]",
            "parameter fc.weight of the network is missing");
     ck_ms_ok(open_with(", rename: [{from: fc.gamma, to: fc.weight}, {from: fc.beta, to: fc.bias}]",
