@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16, RELATIVE_MAX = 768 };
+enum { DEPTH_MAX = 16, RELATIVE_MAX = 768, LINKS_MAX = 100000 };
 
 void image_list_free(struct image_list *list)
 {
@@ -105,6 +105,7 @@ struct walk {
     struct image_list *list;
     int32_t label;
     int depth;
+    int n_links; /* to folders, that were followed: of links to links there is no end */
     char path[RELATIVE_MAX + 1]; /* below root: the folder in work */
 };
 
@@ -125,6 +126,14 @@ static int walk_entry(struct walk *walk, const DIR *dir, const struct dirent *en
             err, MS_E_INVALID,
             "data set %.140s: below %.100s are paths of more than %d bytes or %d folders",
             walk->list->root, walk->path, RELATIVE_MAX, DEPTH_MAX);
+    }
+    walk->n_links += is_dir && entry->d_type == DT_LNK;
+    if (walk->n_links > LINKS_MAX) {
+        return ms_fail(
+            err, MS_E_INVALID,
+            "data set %.140s: class %.60s has more than %d folders behind links; do they "
+            "lead to each other? put the images themselves there",
+            walk->list->root, walk->list->classes[walk->label], LINKS_MAX);
     }
     if (!is_dir && what == FOREIGN) {
         return ms_fail(err, MS_E_INVALID,

@@ -219,24 +219,29 @@ static int may_pass(int rc)
     return rc == MS_E_IO;
 }
 
-static int fetch_at_last(struct program *p, struct ms_err *err)
+/* As often as it may fail without a record in between. */
+static int try_at_last(struct program *p, int (*step)(struct program *p, struct ms_err *err),
+                       struct ms_err *err)
 {
     struct ms_err why = {0, ""};
-    int rc = fetch(p, &why);
+    int rc = step(p, &why);
     while (rc < 0 && may_pass(rc) && ++p->failures < TRIES) {
         char line[PROGRAM_LINE_MAX];
         snprintf(line, sizeof(line), "is started again: %.280s", why.text);
         program_words_note(&p->words, line);
-        rc = fetch(p, &why);
+        rc = step(p, &why);
     }
     if (rc < 0 && may_pass(rc)) {
         return ms_fail(err, rc, "%.300s (%d times)", why.text, TRIES);
     }
-    if (rc < 0) {
-        return ms_fail(err, rc, "%s", why.text);
-    }
-    p->failures = 0;
-    return MS_OK;
+    return rc < 0 ? ms_fail(err, rc, "%s", why.text) : MS_OK;
+}
+
+static int fetch_at_last(struct program *p, struct ms_err *err)
+{
+    int rc = try_at_last(p, fetch, err);
+    p->failures = rc < 0 ? p->failures : 0;
+    return rc;
 }
 
 /* ---- the source ---- */
@@ -394,7 +399,7 @@ int program_open(const struct data_spec *spec, const char *path, struct data_sou
                                    .name = program_name,
                                    .close = program_close};
     int rc = set_up(p, spec, path, err);
-    rc = rc < 0 ? rc : start(p, err);
+    rc = rc < 0 ? rc : try_at_last(p, start, err);
     rc = rc < 0 ? rc : program_header_read(p->header, p->name, &p->base.info, err);
     if (rc == MS_OK) {
         p->base.info.ignored = spec->ignored;

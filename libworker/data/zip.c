@@ -270,16 +270,25 @@ int zip_find(int fd, const char *path, const char *name, struct zip_member *ret,
         return rc;
     }
     const size_t length = strlen(name);
-    rc = MS_E_NOT_FOUND;
-    while (rc == MS_E_NOT_FOUND && n < dir.n && next_entry(&dir, &at, &entry)) {
+    struct entry found = {.local = 0};
+    int n_found = 0;
+    while (n < dir.n && next_entry(&dir, &at, &entry)) {
         n++;
         if (entry.name_length == length && memcmp(entry.name, name, length) == 0) {
-            rc = locate(fd, path, name, &dir, &entry, ret, err);
+            found = entry;
+            n_found++;
         }
     }
-    if (rc == MS_E_NOT_FOUND) {
-        rc = n < dir.n ? fail(path, "its directory is damaged", dir.at + at, err)
-                       : ms_fail(err, rc, "%.200s has no %.60s", path, name);
+    if (n < dir.n) {
+        rc = fail(path, "its directory is damaged", dir.at + at, err);
+    } else if (n_found == 0) {
+        rc = ms_fail(err, MS_E_NOT_FOUND, "%.200s has no %.60s", path, name);
+    } else if (n_found > 1) { /* which one counts readers do not agree on */
+        rc = ms_fail(err, MS_E_INVALID,
+                     "%.160s has %.60s %d times; write the archive anew with one of them", path,
+                     name, n_found);
+    } else {
+        rc = locate(fd, path, name, &dir, &found, ret, err);
     }
     free(dir.bytes);
     return rc;

@@ -516,6 +516,37 @@ START_TEST(no_bit_depends_on_the_threads)
 }
 END_TEST
 
+/* Twenty folders, and more ways through them than there is time for. */
+START_TEST(links_that_fan_out_have_an_end)
+{
+    enum { LEVELS = 15, LINKS = 8 };
+    const char *dir = test_dir_make();
+    char path[300];
+    char target[300];
+    png_write(dir, "a", "0.png", 2, 2, 1);
+    png_write(dir, "b", "0.png", 2, 2, 2);
+    for (int level = 0; level < LEVELS; level++) {
+        snprintf(path, sizeof(path), "%s/.l%d", dir, level);
+        ck_assert_int_eq(mkdir(path, 0755), 0);
+        for (int i = 0; i < LINKS && level < LEVELS - 1; i++) {
+            snprintf(path, sizeof(path), "%s/.l%d/to%d", dir, level, i);
+            snprintf(target, sizeof(target), "%s/.l%d", dir, level + 1);
+            ck_assert_int_eq(symlink(target, path), 0);
+        }
+    }
+    snprintf(path, sizeof(path), "%s/a/more", dir);
+    snprintf(target, sizeof(target), "%s/.l0", dir);
+    ck_assert_int_eq(symlink(target, path), 0);
+    const struct data_spec spec = spec_of(dir);
+    struct data_source *source = NULL;
+
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                "class a has more than 100000 folders behind links; do they lead to each other?");
+
+    test_dir_remove(dir);
+}
+END_TEST
+
 static int first_pixel(struct data_source *source, int64_t row)
 {
     struct data_record record;
@@ -672,6 +703,7 @@ int main(void)
     tcase_add_test(tc, few_images_tell_a_set_from_another);
     tcase_add_test(tc, grey_is_one_channel);
     tcase_add_test(tc, no_bit_depends_on_the_threads);
+    tcase_add_test(tc, links_that_fan_out_have_an_end);
     tcase_add_test(tc, what_is_kept_decoded_changes_no_bit);
     tcase_add_test(tc, a_file_that_changes_is_decoded_anew);
     tcase_add_test(tc, a_damaged_image_ends_the_loader_by_name);

@@ -278,6 +278,20 @@ START_TEST(what_does_not_begin_is_refused)
 }
 END_TEST
 
+/* At the beginning as behind it: its end may be somebody else's doing. */
+START_TEST(one_that_dies_before_its_header_is_started_again)
+{
+    const struct data_spec spec =
+        spec_of(SH "echo >>starts; [ $(wc -l <starts) -gt 2 ] || kill -KILL $$\n"
+                   "header; while read row epoch seed; do record $row $epoch; done\n");
+    struct data_source *source = opened(&spec);
+    check_epochs(source);
+    ck_assert_int_eq(said(source, "program make.sh: is started again: program make.sh ended by "),
+                     2);
+    data_close(source);
+}
+END_TEST
+
 START_TEST(another_header_the_second_time_is_refused)
 {
     const struct data_spec spec =
@@ -588,6 +602,7 @@ int main(void)
     tcase_add_test(tc, what_one_says_at_its_end_is_heard);
     tcase_add_test(tc, one_that_ends_each_time_fails_with_its_last_words);
     tcase_add_loop_test(tc, what_does_not_begin_is_refused, 0, (int)MS_ARRAY_SIZE(unopened));
+    tcase_add_test(tc, one_that_dies_before_its_header_is_started_again);
     tcase_add_test(tc, another_header_the_second_time_is_refused);
     tcase_add_test(tc, silence_has_an_end);
     tcase_add_test(tc, an_abort_waits_for_no_program);

@@ -57,6 +57,28 @@ START_TEST(members_are_found_stored_and_deflated)
 }
 END_TEST
 
+/* NumPy reads the last one, and others the first. */
+START_TEST(two_members_of_one_name_are_refused)
+{
+    const char *dir = test_dir_make();
+    struct archive a = {.with_zip64 = 0};
+    archive_add(&a, "x.npy", text_of("one"), 0);
+    archive_add(&a, "y.npy", text_of("two"), 0);
+    archive_add(&a, "x.npy", text_of("three"), 0);
+    struct bytes b = archive_end(&a);
+    const int fd = open_bytes(dir, &b);
+    struct zip_member member;
+
+    ck_ms_fails(zip_find(fd, "a.zip", "x.npy", &member, err), MS_E_INVALID,
+                "a.zip has x.npy 2 times; write the archive anew");
+    ck_ms_ok(zip_find(fd, "a.zip", "y.npy", &member, err));
+
+    close(fd);
+    free(b.at);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(an_archive_with_a_comment_is_read)
 {
     const char *dir = test_dir_make();
@@ -147,6 +169,7 @@ int main(void)
     Suite *suite = suite_create("zip");
     TCase *tc = test_case_create("zip");
     tcase_add_loop_test(tc, members_are_found_stored_and_deflated, 0, 2);
+    tcase_add_test(tc, two_members_of_one_name_are_refused);
     tcase_add_test(tc, an_archive_with_a_comment_is_read);
     tcase_add_loop_test(tc, a_truncated_archive_is_refused, 0, 2);
     tcase_add_loop_test(tc, a_directory_that_contradicts_itself_is_refused, 0,
