@@ -175,6 +175,20 @@ static int open_folders(struct data_spec *of, const struct data_spec *train,
     return rc;
 }
 
+int data_open_asked(const struct data_spec *spec, const struct data_spec *train,
+                    struct data_source **ret, struct ms_err *err)
+{
+    struct data_spec *of = malloc(sizeof(*of));
+    if (of == NULL) {
+        return fail_nomem(err);
+    }
+    *of = *spec;
+    int rc = beside_take_columns(of, train, err);
+    rc = rc < 0 ? rc : data_open(of, ret, err);
+    free(of);
+    return rc;
+}
+
 int data_open_beside(const struct data_spec *spec, const struct data_spec *train,
                      struct data_source **ret, struct ms_err *err)
 {
@@ -184,8 +198,10 @@ int data_open_beside(const struct data_spec *spec, const struct data_spec *train
         return fail_nomem(err);
     }
     *of = *spec;
-    int rc = spec->kind == DATA_IMAGE_FOLDER ? open_folders(of, train, &source, err)
-                                             : data_open(of, &source, err);
+    int rc = beside_take_columns(of, train, err);
+    rc = rc < 0                            ? rc
+         : spec->kind == DATA_IMAGE_FOLDER ? open_folders(of, train, &source, err)
+                                           : data_open(of, &source, err);
     rc = rc < 0 ? rc : data_check_classes(source, of, train, err);
     free(of);
     if (rc < 0) {

@@ -529,6 +529,16 @@ static int look_at_target(struct csv *set, const struct csv_record *record, stru
                                  : MS_OK;
 }
 
+static int fail_empty(const struct csv *set, int has_carriage_returns, struct ms_err *err)
+{
+    return !has_carriage_returns
+               ? ms_fail(err, MS_E_INVALID, "%.200s has no rows", set->path)
+               : ms_fail(err, MS_E_INVALID,
+                         "%.120s has one line, with carriage returns in it: lines end with LF or "
+                         "CR LF; put LF in their place, as with tr '\\r' '\\n'",
+                         set->path);
+}
+
 static int read_rows(struct csv *set, const struct data_spec *spec, struct finding *finding,
                      struct ms_err *err)
 {
@@ -537,11 +547,13 @@ static int read_rows(struct csv *set, const struct data_spec *spec, struct findi
     int rc = csv_scan_create(set->fd, set->path, &scan, err);
     int64_t end = 0;
     size_t longest = 0;
+    int has_carriage_returns = 0; /* in the first line */
     for (int more = 1; rc == MS_OK && more;) {
         rc = csv_scan_next(scan, &record, err);
         more = rc > 0;
         int is_row = more;
         if (more && set->n_columns == 0) {
+            has_carriage_returns = memchr(record.text, '\r', record.size) != NULL;
             rc = take_first(set, spec, &record, err);
             is_row = rc > 0;
         }
@@ -561,7 +573,7 @@ static int read_rows(struct csv *set, const struct data_spec *spec, struct findi
     csv_scan_destroy(scan);
     rc = rc < 0 ? rc : add_row(set, end, err);
     if (rc == MS_OK && set->n_at == 1) {
-        rc = ms_fail(err, MS_E_INVALID, "%.200s has no rows", set->path);
+        rc = fail_empty(set, has_carriage_returns, err);
     }
     set->base.info.rows = (int64_t)set->n_at - 1;
     set->base.info.held_bytes = (int64_t)(set->at_room * sizeof(*set->at));
@@ -675,14 +687,10 @@ static int open_file(struct csv *set, const struct data_spec *spec, const char *
 
 static int make(struct csv *set, const struct data_spec *spec, const char *path, struct ms_err *err)
 {
-    static const char separators[] = {
-        [DATA_COMMA] = ',', [DATA_SEMICOLON] = ';', [DATA_TAB] = '\t'};
     const int is_said = spec->shape.classes > 0 || spec->shape.target_width > 0;
     /* what is said is held against the rows where the job becomes ready, and is known then */
     struct finding finding = {.is_open = !spec->has_no_labels && spec->class_names[0] == '\0' &&
                                          (!is_said || spec->shape.channels == 0)};
-    set->separator = separators[spec->separator];
-    set->has_no_labels = spec->has_no_labels;
     int rc = open_file(set, spec, path, err);
     rc = rc < 0 ? rc : take_given_names(set, spec->class_names, err);
     rc = rc < 0 ? rc : read_rows(set, spec, &finding, err);
@@ -698,24 +706,77 @@ static int make(struct csv *set, const struct data_spec *spec, const char *path,
                : ms_fail(err, MS_E_NOMEM, "%.200s: no memory for a row", set->path);
 }
 
-int csv_open(const struct data_spec *spec, const char *path, struct data_source **ret,
-             struct ms_err *err)
+static int create(const struct data_spec *spec, const char *path, struct csv **ret,
+                  struct ms_err *err)
 {
+    static const char separators[] = {
+        [DATA_COMMA] = ',', [DATA_SEMICOLON] = ';', [DATA_TAB] = '\t'};
     struct csv *set = calloc(1, sizeof(*set));
     if (set == NULL) {
         return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory", path);
     }
     set->fd = -1;
+    set->separator = separators[spec->separator];
+    set->has_no_labels = spec->has_no_labels;
     set->base = (struct data_source){
         .info = {.height = 1, .width = 1, .dtype = MS_F32, .ignored = spec->ignored},
         .read = csv_read,
         .name = csv_name,
         .close = csv_close};
-    int rc = make(set, spec, path, err);
+    *ret = set;
+    return MS_OK;
+}
+
+int csv_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+             struct ms_err *err)
+{
+    struct csv *set = NULL;
+    int rc = create(spec, path, &set, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = make(set, spec, path, err);
     if (rc < 0) {
         csv_close(&set->base);
         return rc;
     }
     *ret = &set->base;
     return MS_OK;
+}
+
+static int find_columns(struct csv *set, const struct data_spec *spec, const char *path,
+                        struct ms_err *err)
+{
+    struct csv_scan *scan = NULL;
+    struct csv_record record;
+    int rc = open_file(set, spec, path, err);
+    rc = rc < 0 ? rc : csv_scan_create(set->fd, set->path, &scan, err);
+    rc = rc < 0 ? rc : csv_scan_next(scan, &record, err);
+    if (rc == 0) {
+        rc = fail_empty(set, 0, err);
+    }
+    rc = rc < 0 ? rc : take_first(set, spec, &record, err);
+    csv_scan_destroy(scan);
+    if (rc >= 0 && spec->shape.channels > 0 && spec->shape.channels != set->base.info.channels) {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "%.160s has %lld features, and the job says %lld (dataset.shape)", set->path,
+                     (long long)set->base.info.channels, (long long)spec->shape.channels);
+    }
+    return rc < 0 ? rc : MS_OK;
+}
+
+int csv_find_columns(const struct data_spec *spec, const char *path,
+                     char ret[DATA_COLUMN_NAMES_MAX + 1], struct ms_err *err)
+{
+    struct csv *set = NULL;
+    int rc = create(spec, path, &set, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = find_columns(set, spec, path, err);
+    if (rc == MS_OK) {
+        memcpy(ret, set->column_names, sizeof(set->column_names));
+    }
+    csv_close(&set->base);
+    return rc;
 }

@@ -147,6 +147,9 @@ struct data_shape data_shape_of(const struct data_spec *spec);
 
 /* What its values are, by the spec alone: those that it says, or its kind has. */
 enum data_values data_values_of(const struct data_spec *spec);
+/* The same, of arrays by their files where the spec does not say it and they are here. Starts no
+ * program. */
+enum data_values data_find_values(const struct data_spec *spec);
 
 /* Which parts the files of the spec's place have by themselves, whatever its usage; none: all
  * usages read the same records. Kinds that are not own have none here. */
@@ -236,12 +239,21 @@ int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_
  * both. */
 int data_check_values(const char *path, const struct data_info *info, enum data_values want,
                       struct ms_err *err);
-/* What a network is tested on, that was trained on `train`: classes that have names are by these
- * those of the training, which are in train->class_names or in its place. A class that is not among
- * them: MS_E_INVALID; so are names beside numbers, but for names that are the numbers 0, 1, 2 ...,
- * and where spec->class_names says which is which. */
+/* What column_names of the spec's table are, by the first line of its file alone; "": there are
+ * none, or it is no table. */
+int data_find_columns(const struct data_spec *spec, char ret[DATA_COLUMN_NAMES_MAX + 1],
+                      struct ms_err *err);
+/* What a network is tested on, that was trained on `train`: classes that have names
+ * are by these those of the training, which are in train->class_names or in its place. A class that
+ * is not among them: MS_E_INVALID; so are names beside numbers, but for names that are the numbers
+ * 0, 1, 2 ..., and where spec->class_names says which is which. Columns of tables that have a
+ * header are by their names those of the training, likewise; where nothing says them it is an
+ * error. */
 int data_open_beside(const struct data_spec *spec, const struct data_spec *train,
                      struct data_source **ret, struct ms_err *err);
+/* What it is only asked about, whose labels may be any: columns as above. */
+int data_open_asked(const struct data_spec *spec, const struct data_spec *train,
+                    struct data_source **ret, struct ms_err *err);
 /* Do names stand beside numbers there, and nothing says which is which? MS_E_INVALID. Of a source
  * that data_open_beside has opened it is known. */
 int data_check_classes(const struct data_source *source, const struct data_spec *spec,

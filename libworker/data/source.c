@@ -208,6 +208,18 @@ int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_
     return MS_OK;
 }
 
+enum data_values data_find_values(const struct data_spec *spec)
+{
+    struct data_source *source = NULL;
+    enum data_values values = data_values_of(spec);
+    const int has_arrays = spec->kind == DATA_NUMPY || spec->kind == DATA_SAFETENSORS;
+    if (values == DATA_VALUES_AUTO && has_arrays && data_open(spec, &source, NULL) == MS_OK) {
+        values = source->info.dtype == MS_U8 ? DATA_BYTES : DATA_NUMBERS;
+        data_close(source);
+    }
+    return values;
+}
+
 void data_close(struct data_source *source)
 {
     if (source != NULL) {

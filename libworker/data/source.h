@@ -61,6 +61,12 @@ int image_folder_open(const struct data_spec *spec, const char *path, struct dat
                       struct ms_err *err);
 int csv_open(const struct data_spec *spec, const char *path, struct data_source **ret,
              struct ms_err *err);
+/* What column_names of the spec's table are, by its first line alone; "": it has no header. */
+int csv_find_columns(const struct data_spec *spec, const char *path,
+                     char ret[DATA_COLUMN_NAMES_MAX + 1], struct ms_err *err);
+/* Of what is opened beside a training: column_names, where its table has a header and does not say
+ * them; an error where they are not to be had. */
+int beside_take_columns(struct data_spec *of, const struct data_spec *train, struct ms_err *err);
 int program_open(const struct data_spec *spec, const char *path, struct data_source **ret,
                  struct ms_err *err);
 int callback_open(const struct data_spec *spec, const char *path, struct data_source **ret,

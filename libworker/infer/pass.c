@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void note(void *arg, const char *text)
+{
+    struct pass_common *common = arg;
+    if (common->cfg->on_note != NULL) {
+        pthread_mutex_lock(&common->lock);
+        common->cfg->on_note(common->cfg->arg, text);
+        pthread_mutex_unlock(&common->lock);
+    }
+}
+
 /* ---- data ---- */
 
 static struct loader_config config_of(const struct pass *pass, int rank, int world,
@@ -84,9 +94,30 @@ static int fit_data(struct pass *pass, struct ms_err *err)
 /* Predictions are of images in any folders. */
 static int open_spec(struct pass *pass, const struct data_spec *spec, struct ms_err *err)
 {
-    return pass->common->is_judged
-               ? data_open_beside(spec, &pass->common->cfg->job->dataset, &pass->source, err)
-               : data_open(spec, &pass->source, err);
+    const struct data_spec *trained = &pass->common->cfg->job->dataset;
+    return pass->common->is_judged ? data_open_beside(spec, trained, &pass->source, err)
+                                   : data_open_asked(spec, trained, &pass->source, err);
+}
+
+/* The training looks at its data, which need not be here. A program has one type for both. */
+static int check_values(const struct pass *pass, struct ms_err *err)
+{
+    const struct job *job = pass->common->cfg->job;
+    const struct data_spec *spec = &job->evaluate_dataset;
+    const enum data_values trained = data_find_values(&job->dataset);
+    const int has_one =
+        job->dataset.kind == spec->kind && (spec->kind == DATA_PROGRAM || spec->kind == DATA_TEXT);
+    if (pass->is_first && trained == DATA_VALUES_AUTO && !has_one) {
+        const int has_bytes = data_get_info(pass->source)->dtype == MS_U8;
+        char text[MS_TEXT_MAX];
+        snprintf(text, sizeof(text),
+                 "the job does not say whether bytes or floats were trained on "
+                 "(dataset.values), and its data are not here to tell it: these are %s, and are "
+                 "taken as they are",
+                 has_bytes ? "bytes" : "floats");
+        note(pass->common, text);
+    }
+    return data_check_values(spec->path, data_get_info(pass->source), trained, err);
 }
 
 static int open_source(struct pass *pass, struct ms_err *err)
@@ -122,6 +153,7 @@ static int open_data(struct pass *pass, struct ms_err *err)
         rc = loader_measure(&cfg, &pass->info, err);
     }
     rc = rc < 0 ? rc : fit_data(pass, err);
+    rc = rc < 0 ? rc : check_values(pass, err);
     if (rc < 0) {
         return ms_err_prefix(err, "evaluate.dataset");
     }
@@ -138,16 +170,6 @@ static int find_threads(struct pass *pass, struct ms_err *err)
     int rc = train_cpus_find(&alone, &cpus, err);
     pass->threads = cpus.threads;
     return rc;
-}
-
-static void note(void *arg, const char *text)
-{
-    struct pass_common *common = arg;
-    if (common->cfg->on_note != NULL) {
-        pthread_mutex_lock(&common->lock);
-        common->cfg->on_note(common->cfg->arg, text);
-        pthread_mutex_unlock(&common->lock);
-    }
 }
 
 static int open_net(struct pass *pass, struct ms_err *err)

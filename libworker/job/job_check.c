@@ -76,6 +76,20 @@ static void keep_folders(const struct data_info *info, struct data_spec *data)
     }
 }
 
+/* What people leave out who say what a record is, for its files are elsewhere: where they are here
+ * all the same it is as if it had been asked for. */
+static void look_again(struct job *job)
+{
+    struct data_spec *data = &job->dataset;
+    char names[DATA_COLUMN_NAMES_MAX + 1];
+    if (data->column_names[0] == '\0' && data_find_columns(data, names, NULL) == MS_OK) {
+        snprintf(data->column_names, sizeof(data->column_names), "%s", names);
+    }
+    if (data->kind == DATA_NUMPY || data->kind == DATA_SAFETENSORS) {
+        data->values = data_find_values(data);
+    }
+}
+
 int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
                     struct ms_err *err)
 {
@@ -108,7 +122,8 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         const struct data_info *info = data_get_info(source);
         *shape = (struct data_shape){info->channels, info->height, info->width, info->classes,
                                      info->target_width};
-        if (job->dataset.kind == DATA_NUMPY || job->dataset.kind == DATA_SAFETENSORS) {
+        if (job->dataset.kind == DATA_NUMPY || job->dataset.kind == DATA_SAFETENSORS ||
+            job->dataset.kind == DATA_PROGRAM) {
             job->dataset.values = info->dtype == MS_U8 ? DATA_BYTES : DATA_NUMBERS;
         }
         if (info->class_names != NULL &&
@@ -125,6 +140,8 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         snprintf(job->dataset.column_names, sizeof(job->dataset.column_names), "%s",
                  info->column_names != NULL ? info->column_names : "");
         data_close(source);
+    } else if (base_dir != NULL) {
+        look_again(job);
     }
     return rc < 0 ? rc : job_settle_evaluate(job, tree, base_dir, err);
 }

@@ -127,7 +127,7 @@ static const struct field job_rows[] = {
      .offset = IN_JOB(dataset.values),
      .choices = value_kinds,
      .builtin = "auto",
-     ONLY_WITH("dataset.kind", dataset.kind, ARRAYS),
+     ONLY_WITH("dataset.kind", dataset.kind, ARRAYS | PROGRAMS),
      .help = "of inputs: bytes of pixels, or floats; auto: what the files have"},
     {.key = "dataset.column_names",
      .type = FIELD_OWN,

@@ -158,24 +158,6 @@ void train_end_eval(struct train *train)
     loader_destroy(set_loader(train, &train->eval_loader, NULL));
 }
 
-/* By the classes and columns of what is trained on, also where the job does not name them. */
-static int open_eval(struct train *train, struct ms_err *err)
-{
-    const struct job *job = train->cfg.job;
-    const char *names = data_get_info(train->source)->column_names;
-    struct data_spec *spec = malloc(sizeof(*spec)); /* too large for a stack */
-    if (spec == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for a data set");
-    }
-    *spec = job->evaluate_dataset;
-    if (names != NULL && spec->column_names[0] == '\0') {
-        data_take_column_names(spec, &job->dataset, names);
-    }
-    const int rc = data_open_beside(spec, &job->dataset, &train->eval_source, err);
-    free(spec);
-    return rc;
-}
-
 static int prepare_eval(struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
@@ -183,7 +165,7 @@ static int prepare_eval(struct train *train, struct ms_err *err)
         return 0;
     }
     train->eval_batch = evaluation_batch(job);
-    int rc = open_eval(train, err);
+    int rc = data_open_beside(&job->evaluate_dataset, &job->dataset, &train->eval_source, err);
     struct transform fixed[MS_TRANSFORMS_MAX];
     struct loader_config cfg = eval_config(train, fixed);
     if (rc == 0) {

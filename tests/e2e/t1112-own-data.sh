@@ -96,6 +96,17 @@ accuracy() { "$MSCTL" --json eval "$@" | jq .accuracy; }
 ok "also of a run that has ended" same "$(accuracy "$T/order" --data "$T/width.csv")" "$(accuracy "$T/order" --data "$T/test.csv")"
 ok "columns of other names are none" says "breadth.csv has no column 'width': the network is trained on 'length', 'width', 'weight', and" \
     "$MSCTL" predict "$T/order" --data "$T/breadth.csv"
+ok "also where the job says what a record is" run said -n 2 --set evaluate.dataset.path="$T/width.csv" --set dataset.columns=null \
+    --set dataset.path="$T/train.csv" --set dataset.shape='[3]' --set dataset.classes=3 --set 'dataset.class_names=["iris, blue", rose, tulip]' "$T/table.yaml"
+ok "and learns the same" same "$(digest said)" "$(digest order)"
+ok "and is evaluated" same "$(accuracy "$T/said")" "$(accuracy "$T/order")"
+cp -r "$T/said" "$T/nameless" && jq 'del(.dataset.column_names)' "$T/said/job.json" >"$T/nameless/job.json"
+ok "a job without the names finds them in the training set" same "$(accuracy "$T/nameless")" "$(accuracy "$T/order")"
+mv "$T/train.csv" "$T/away.csv"
+for command in eval predict; do
+    ok "where that is gone $command does not go by position" says "which columns were trained is not known ($T/train.csv cannot be opened" "$MSCTL" $command "$T/nameless"
+done
+mv "$T/away.csv" "$T/train.csv"
 ok "not by other keys" says "evaluate.dataset.columns: [width, weight], and the network is trained on [length, width]" \
     "$MSCTL" run --run-dir "$T/bad14" --set 'evaluate.dataset.columns=[width, weight]' "$T/table.yaml"
 ok "a number of it" run weight --set dataset.target=weight --set evaluate=null --set 'network=[flatten: {}, dense: {out: 1}]' "$T/table.yaml"

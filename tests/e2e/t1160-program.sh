@@ -36,6 +36,7 @@ ok "the binary reader" run binary -n 2 "$T/binary.yaml"
 program good >"$T/good.yaml"
 ok "a program" run good -n 2 "$T/good.yaml"
 ok "has its bits" equal good
+ok "the type of its values is kept" jq -e '.dataset.values == "bytes"' "$T/good/job.json"
 ok "what it says is in the log of the rank" grep -q "^program good.py: 1200 records of 1 files" "$T/good/worker_1.log"
 ok "its last words too" grep -q "^program good.py: no more" "$T/good/worker_1.log"
 program mortal >"$T/mortal.yaml"

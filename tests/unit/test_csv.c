@@ -314,6 +314,8 @@ static const struct {
 } bad_files[] = {
     {"", "t.csv has no rows", 0, 0, 0, 0},
     {"a,b\n", "t.csv has no rows", 0, 0, 0, 0},
+    {"a,b\r1,2\r", "t.csv has one line, with carriage returns in it: lines end with LF or CR LF", 0,
+     0, 0, 0},
     {"a\n1\n", "has one column", 0, 0, 0, 0},
     {"1,2\n3,4\n", "dataset.header: false", 0, 0, 0, 0},
     {"a,b\n1,2,3\n", "t.csv:2: 3 fields, and 2 in the first line", 0, 0, 0, 0},

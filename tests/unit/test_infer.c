@@ -2,6 +2,7 @@
  */
 #include "libworker/infer/infer.h"
 #include "libworker/train/model_copy.h"
+#include "tests/unit/array_files.h"
 #include "tests/unit/train_case.h"
 
 #include <math.h>
@@ -51,12 +52,13 @@ static void teardown(void)
     test_dir_remove(dir);
 }
 
-static char noted[512];
+static char noted[1024];
 
 static void on_note(void *arg, const char *text)
 {
     (void)arg;
-    snprintf(noted, sizeof(noted), "%s", text);
+    const size_t used = strlen(noted);
+    snprintf(noted + used, sizeof(noted) - used, "%s\n", text);
 }
 
 static int64_t seen, seen_of;
@@ -281,6 +283,62 @@ START_TEST(other_data_without_labels_are_refused)
 }
 END_TEST
 
+static void write_file(const char *name, const char *text)
+{
+    file_write(dir, name, text, strlen(text));
+}
+
+/* It would be answered for, and wrongly. */
+START_TEST(a_table_is_not_read_by_position_where_nobody_knows_the_columns)
+{
+    char text[2048];
+    struct infer_config cfg = config();
+    const struct rows_format wish = {.kind = ROWS_RAW};
+    int64_t rows = 0;
+    write_file("swapped.csv", "b,a,c\n1,2,0\n3,4,1\n");
+    snprintf(text, sizeof(text),
+             "network: [flatten, dense: {out: classes}]\nbatch_size: 2\n"
+             "optimizer: {kind: sgd, learning_rate: 0.1}\n"
+             "dataset: {kind: csv, path: /nowhere/t.csv, shape: [2], classes: 2}\n"
+             "evaluate: {dataset: {kind: csv, path: %s/swapped.csv}}\n",
+             dir);
+    refuse(text, MS_E_NOT_FOUND,
+           "evaluate.dataset: which columns were trained is not known (/nowhere/t.csv cannot be "
+           "opened");
+    for (cfg.has_no_labels = 0; cfg.has_no_labels < 2; cfg.has_no_labels++) {
+        ck_ms_fails(infer_predict(&cfg, &wish, stdout, &rows, err), MS_E_NOT_FOUND,
+                    "evaluate.dataset: which columns were trained is not known");
+    }
+}
+END_TEST
+
+#define TYPED                                                                                      \
+    "network: [flatten, dense: {out: classes}]\nbatch_size: 2\n"                                   \
+    "optimizer: {kind: sgd, learning_rate: 0.1}\n"                                                 \
+    "dataset: {kind: program, path: /nowhere/p, shape: [1, 2, 2], classes: 2%s}\n"                 \
+    "evaluate: {dataset: {kind: numpy, path: %s}}\n"
+
+START_TEST(floats_are_no_data_for_a_network_of_bytes)
+{
+    static const float numbers[8] = {1, 2, 3, 4};
+    static const int32_t labels[2] = {0, 1};
+    char text[2048];
+    npy_write(dir, "x.npy", "<f4", "(2, 2, 2)", numbers, sizeof(numbers));
+    npy_write(dir, "y.npy", "<i4", "(2,)", labels, sizeof(labels));
+    snprintf(text, sizeof(text), TYPED, ", values: bytes", dir);
+    refuse(text, MS_E_INVALID, "has numbers (float32), and what is trained on bytes (uint8)");
+    ck_assert_str_eq(noted, "");
+    snprintf(text, sizeof(text), TYPED, "", dir);
+    refuse(text, MS_E_INVALID, "are these weights of another");
+    ck_assert_ptr_nonnull(strstr(noted, "the job does not say whether bytes or floats were trained "
+                                        "on (dataset.values), and its data are not here to tell "
+                                        "it: these are floats"));
+    job.dataset = job.evaluate_dataset; /* in whose place there are floats */
+    refuse(NULL, MS_E_INVALID, "are these weights of another");
+    ck_assert_ptr_null(strstr(noted, "bytes or floats"));
+}
+END_TEST
+
 START_TEST(files_that_are_missing_are_named)
 {
     snprintf(weights, sizeof(weights), "%s/nowhere.safetensors", dir);
@@ -305,6 +363,8 @@ int main(void)
     tcase_add_test(tc, weights_of_another_network_are_named);
     tcase_add_test(tc, data_of_another_shape_are_refused);
     tcase_add_test(tc, other_data_without_labels_are_refused);
+    tcase_add_test(tc, a_table_is_not_read_by_position_where_nobody_knows_the_columns);
+    tcase_add_test(tc, floats_are_no_data_for_a_network_of_bytes);
     tcase_add_test(tc, files_that_are_missing_are_named);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -264,6 +264,79 @@ START_TEST(a_table_without_a_header_goes_by_position)
 }
 END_TEST
 
+/* Also where the job says what a record is, and there was no need to look. */
+START_TEST(columns_are_kept_where_the_shape_is_given)
+{
+    static struct job job;
+    ck_ms_ok(
+        parse(CSV "path: t.csv, shape: [2], classes: 2", "kind: csv, path: other.csv", &job, err));
+    ck_assert_str_eq(job.dataset.column_names, "a\nb\nc");
+    check_first(&job, 3, 2, 1);
+    ck_ms_ok(job_check_inputs(&job, err));
+    ck_ms_ok(parse(CSV "path: t.csv, shape: [2], classes: 2, column_names: [b, a, c]",
+                   "kind: csv, path: other.csv", &job, err));
+    ck_assert_str_eq(job.dataset.column_names, "b\na\nc");
+    ck_ms_ok(parse(CSV "path: /nowhere/t.csv, shape: [2], classes: 2", "kind: csv, path: other.csv",
+                   &job, err));
+    ck_assert_str_eq(job.dataset.column_names, "");
+    ck_ms_ok(parse(CSV "path: t.csv, shape: [3], classes: 2", "kind: csv, path: other.csv", &job,
+                   err)); /* another file has that path where it is trained */
+    ck_assert_str_eq(job.dataset.column_names, "");
+}
+END_TEST
+
+static void forget_columns(struct job *job)
+{
+    memset(job->dataset.column_names, 0, sizeof(job->dataset.column_names));
+    memset(job->evaluate_dataset.column_names, 0, sizeof(job->evaluate_dataset.column_names));
+    memset(job->evaluate_dataset.target, 0, sizeof(job->evaluate_dataset.target));
+}
+
+static void check_beside(const struct job *job, float a, float b, int label)
+{
+    struct data_source *source = NULL;
+    struct data_record record;
+    ck_ms_ok(data_open_beside(&job->evaluate_dataset, &job->dataset, &source, err));
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_assert_mem_eq(record.values, ((const float[]){a, b}), 8);
+    ck_assert_int_eq(record.label, label);
+    data_close(source);
+}
+
+/* By position it would be an answer, and a wrong one. */
+START_TEST(columns_that_the_job_does_not_have_are_looked_for_in_the_training_s_table)
+{
+    static struct job job;
+    struct data_source *source = NULL;
+    ck_ms_ok(
+        parse(CSV "path: t.csv, shape: [2], classes: 2", "kind: csv, path: other.csv", &job, err));
+    forget_columns(&job); /* as it was submitted from elsewhere */
+    check_beside(&job, 3, 2, 1);
+    ck_ms_ok(job_check_inputs(&job, err)); /* "extra" is no feature */
+    job.evaluate_dataset.has_no_labels = 1;
+    ck_ms_ok(data_open_beside(&job.evaluate_dataset, &job.dataset, &source, err));
+    ck_assert_int_eq(data_get_info(source)->channels, 2);
+    data_close(source);
+
+    ck_ms_ok(parse(CSV "path: /nowhere/t.csv, shape: [2], classes: 2", "kind: csv, path: label.csv",
+                   &job, err));
+    ck_ms_fails(data_open_beside(&job.evaluate_dataset, &job.dataset, &source, err), MS_E_NOT_FOUND,
+                "which columns were trained is not known (");
+    ck_ms_fails(data_open_beside(&job.evaluate_dataset, &job.dataset, &source, err), MS_E_NOT_FOUND,
+                "name them in dataset.column_names");
+    ck_ms_ok(parse(CSV "path: /nowhere/t.csv, shape: [2], classes: 2, columns: [a, b], target: c",
+                   "kind: csv, path: other.csv", &job, err));
+    check_beside(&job, 3, 2, 1); /* all of them have names */
+    ck_ms_ok(parse(CSV "path: /nowhere/t.csv, shape: [2], classes: 2, columns: [a, b]",
+                   "kind: csv, path: other.csv", &job, err));
+    ck_ms_fails(data_open_beside(&job.evaluate_dataset, &job.dataset, &source, err), MS_E_NOT_FOUND,
+                "which columns were trained is not known (");
+    ck_ms_ok(parse(CSV "path: /nowhere/t.csv, header: false, shape: [2], classes: 2",
+                   "kind: csv, path: t.csv, header: true", &job, err));
+    check_beside(&job, 1, 2, 0);
+}
+END_TEST
+
 START_TEST(columns_of_other_names_are_refused_with_both_lists)
 {
     static struct job job;
@@ -503,6 +576,9 @@ START_TEST(bytes_are_not_evaluated_as_numbers)
     ck_ms_ok(parse("kind: numpy, path: numbers", "kind: numpy, path: numbers", &job, err));
     ck_assert_int_eq(job.dataset.values, DATA_NUMBERS);
     ck_ms_ok(job_check_inputs(&job, err));
+    ck_ms_ok(parse("kind: numpy, path: bytes, shape: [1, 2, 2], classes: 2",
+                   "kind: numpy, path: bytes", &job, err));
+    ck_assert_int_eq(job.dataset.values, DATA_BYTES);
     ck_ms_ok(parse("kind: numpy, path: bytes", "kind: numpy, path: numbers", &job, err));
     ck_ms_fails(job_check_inputs(&job, err), MS_E_INVALID,
                 "has numbers (float32), and what is trained on bytes (uint8)");
@@ -730,6 +806,8 @@ int main(void)
     tcase_add_test(tc, a_table_is_read_as_the_training_s);
     tcase_add_test(tc, columns_are_found_by_the_names_of_the_training);
     tcase_add_test(tc, a_table_without_a_header_goes_by_position);
+    tcase_add_test(tc, columns_are_kept_where_the_shape_is_given);
+    tcase_add_test(tc, columns_that_the_job_does_not_have_are_looked_for_in_the_training_s_table);
     tcase_add_test(tc, columns_of_other_names_are_refused_with_both_lists);
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
     tcase_add_test(tc, folders_are_the_training_s_by_name);
