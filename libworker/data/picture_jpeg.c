@@ -79,14 +79,14 @@ static unsigned multiply(unsigned a, unsigned b) /* a b / 255, rounded */
     return ((product >> 8) + product) >> 8;
 }
 
-/* Pillow's cmyk2rgb; Adobe's programs write all four inverted. */
-static void convert_cmyk(const uint8_t *src, int64_t n, int is_inverted, uint8_t *dst)
+/* Pillow's cmyk2rgb. All four are inverted, as Adobe's programs write them: with a marker of theirs
+ * or without one, as Pillow has it. */
+static void convert_cmyk(const uint8_t *src, int64_t n, uint8_t *dst)
 {
     for (int64_t i = 0; i < n; i++, src += 4, dst += 3) {
-        const unsigned k = is_inverted ? src[3] : 255U - src[3];
+        const unsigned k = src[3];
         for (int c = 0; c < 3; c++) {
-            const unsigned ink = is_inverted ? 255U - src[c] : src[c];
-            dst[c] = (uint8_t)(k - multiply(ink, k));
+            dst[c] = (uint8_t)(k - multiply(255U - src[c], k));
         }
     }
 }
@@ -113,7 +113,7 @@ static void read_rows(struct jpeg *j)
         uint8_t *to = j->picture->bytes + (int64_t)info->output_scanline * width * channels;
         JSAMPROW rows[1] = {is_cmyk ? j->row : to};
         if (jpeg_read_scanlines(info, rows, 1) == 1 && is_cmyk) {
-            convert_cmyk(j->row, width, info->saw_Adobe_marker, to);
+            convert_cmyk(j->row, width, to);
         }
     }
     jpeg_finish_decompress(info);

@@ -75,6 +75,28 @@ START_TEST(pixels_are_those_of_pillow)
 }
 END_TEST
 
+/* Pillow 13.0.0 takes the inks as inverted whether a marker says so or not. */
+START_TEST(inks_are_the_same_without_the_marker_of_adobe)
+{
+    struct bytes b = read_corpus("cmyk.jpg");
+    struct picture picture = {.bytes = NULL};
+    enum { MARKER = 16 };
+    uint8_t *at = memmem(b.at, b.size,
+                         "\xFF\xEE\0\x0E"
+                         "Adobe",
+                         9);
+    ck_assert_ptr_nonnull(at);
+    b.size -= MARKER;
+    memmove(at, at + MARKER, b.size - (size_t)(at - b.at));
+
+    ck_ms_ok(picture_decode(b.at, b.size, "f", 3, &picture, err));
+
+    ck_assert_uint_eq(crc_of(picture.bytes, (int64_t)23 * 37 * 3), 0x8BF8E481);
+    picture_free(&picture);
+    free(b.at);
+}
+END_TEST
+
 START_TEST(sizes_are_made_as_pillow_and_torchvision_make_them)
 {
     struct bytes b = read_corpus(files[_i].name);
@@ -412,6 +434,7 @@ int main(void)
     Suite *suite = suite_create("picture");
     TCase *tc = test_case_create("picture");
     tcase_add_loop_test(tc, pixels_are_those_of_pillow, 0, n);
+    tcase_add_test(tc, inks_are_the_same_without_the_marker_of_adobe);
     tcase_add_loop_test(tc, sizes_are_made_as_pillow_and_torchvision_make_them, 0, n);
     tcase_add_test(tc, the_same_size_is_the_same_bytes);
     tcase_add_test(tc, sixteen_bits_and_interlaced_files_are_read);
