@@ -1,4 +1,5 @@
-/* cmd_fetch.c - msctl fetch: weights, metrics, logs and checkpoints of a job into a folder here */
+/* cmd_fetch.c - msctl fetch: weights, metrics, logs and checkpoints of a job into a folder here,
+ * with the job itself */
 #include "cli/fetch_run.h"
 #include "cli/format.h"
 #include "cli/json.h"
@@ -16,7 +17,8 @@
 
 const struct cli_option cmd_fetch_options[] = {
     {"output", 'o', "DIR", "folder for the files; ./job-<id> unless given", NULL},
-    {"only", 0, "WHAT", "weights, metrics or logs; all three unless given", NULL},
+    {"only", 0, "WHAT", "weights, metrics or logs alone; all, and the job's file, unless given",
+     NULL},
     {"list", 0, NULL, "say which checkpoints the job has saved, and bring nothing", NULL},
     {"checkpoint", 0, "WHICH", "latest, best, all, or a step or name of --list, and no results",
      NULL},
@@ -55,7 +57,7 @@ static void on_progress(void *arg, uint64_t have, uint64_t size)
 
 /* ---- one file ---- */
 
-static void tell_good(struct fetch_run *run, const struct fetch_result *got)
+int fetch_run_tell_good(struct fetch_run *run, const struct fetch_result *got)
 {
     char bytes[CLI_FORMAT_MAX];
     char earlier[CLI_FORMAT_MAX];
@@ -66,9 +68,10 @@ static void tell_good(struct fetch_run *run, const struct fetch_result *got)
         json_object_set_new(object, "bytes", json_integer((json_int_t)got->bytes));
         json_object_set_new(object, "resumed_from", json_integer((json_int_t)got->resumed));
         json_object_set_new(object, "sha256", json_string(got->sha256));
-        json_object_set_new(object, "node", json_string(got->node_id));
+        json_object_set_new(object, "node",
+                            got->node_id[0] != '\0' ? json_string(got->node_id) : json_null());
         json_array_append_new(run->files, object);
-        return;
+        return MS_OK;
     }
     char how[CLI_FORMAT_MAX + 32] = "";
     if (got->was_there) {
@@ -79,6 +82,7 @@ static void tell_good(struct fetch_run *run, const struct fetch_result *got)
     fprintf(run->cli->out, "%s/%s  %s%s  sha256 %s\n", run->dir, run->name,
             cli_format_bytes(bytes, got->bytes), how, got->sha256);
     fflush(run->cli->out);
+    return cli_check_output(run->cli->out, &run->err);
 }
 
 void fetch_run_tell_bad(struct fetch_run *run, int code, const char *text, int counts)
@@ -160,9 +164,8 @@ int fetch_run_get(struct fetch_run *run, const struct fetch_wish *wish, int coun
     int rc = fetch_one(run->cli, wish, run->dir_fd, run->force, on_progress, run, ret, &err);
     clear_line(run);
     if (rc == MS_OK) {
-        tell_good(run, ret);
         *ret_came = 1;
-        return cli_check_output(run->cli->out, &run->err);
+        return fetch_run_tell_good(run, ret);
     }
     fetch_run_tell_bad(run, rc, err.text, counts || rc != MS_E_NOT_FOUND);
     int is_end =
@@ -331,6 +334,9 @@ static int fetch_job(struct fetch_run *run, const struct cli_args *args, const i
     }
     rc = which != NULL ? fetch_saved_all(run, &saved, which) : fetch_all(run, wanted);
     cli_saved_free(&saved);
+    if (rc == MS_OK && run->n_good > 0 && cli_value(args, "only") == NULL) {
+        rc = fetch_job_files(run); /* to who may have the rest, and not alone into a folder */
+    }
     if (run->rc == MS_OK && rc == MS_OK && run->n_good == 0) {
         run->rc = ms_fail(&run->err, MS_E_NOT_FOUND, "job %llu %s", (unsigned long long)run->job,
                           run->has_ended ? "has ended and left nothing of that to fetch"

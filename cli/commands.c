@@ -61,7 +61,8 @@ const struct cli_command cli_commands[] = {
      cmd_fetch,
      "For the job's owner and admins. The files come from the nodes that have them, over TLS, and\n"
      "their SHA-256 is checked. What tears goes on where it tore when the same command is given\n"
-     "again. A node keeps the folder of a job for 30 days, unless its operator says otherwise.\n",
+     "again. A node keeps the folder of a job for 30 days, unless its operator says otherwise.\n"
+     "The job and its plan come, too: eval, predict, export and run --resume take the folder.\n",
      NULL},
     {"watch", "JOB", "live progress until the job has ended", NULL, cmd_watch,
      "Ctrl-C only detaches: the job goes on. Exit status: that of the job.\n", NULL},

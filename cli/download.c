@@ -109,7 +109,7 @@ int download_fail_exists(const struct download *d, struct ms_err *err)
 {
     return ms_fail(
         err, MS_E_EXISTS,
-        "%s is there already and is not what the node has: name another folder with -o, or "
+        "%s is there already and is not what the job has: name another folder with -o, or "
         "replace it with --force",
         d->name);
 }

@@ -39,8 +39,16 @@ static inline const Ms__JobInfo *fetch_run_info(const struct fetch_run *run)
  * where nothing more can come. */
 int fetch_run_get(struct fetch_run *run, const struct fetch_wish *wish, int counts,
                   struct fetch_result *ret, int *ret_came);
+/* Of the file in hand, which came, or was there already. As cli_check_output. */
+int fetch_run_tell_good(struct fetch_run *run, const struct fetch_result *got);
 /* Of the file in hand. counts: it is a failure of the whole. */
 void fetch_run_tell_bad(struct fetch_run *run, int code, const char *text, int counts);
+
+/* ---- fetch_job.c: the job itself ---- */
+
+/* Its job.json, and its plan.txt where it has a plan, as msctl run leaves them beside results: what
+ * came can be evaluated, exported and gone on from. As fetch_run_get. */
+int fetch_job_files(struct fetch_run *run);
 
 /* ---- fetch_saved.c: what the job has saved ---- */
 

@@ -5,7 +5,8 @@
 #include "cli/cli.h"
 #include "libworker/job/job.h"
 
-#define CLI_JOB_FILE "job.json" /* in the folder of a run: the job with all defaults */
+#define CLI_JOB_FILE  "job.json" /* in the folder of a run: the job with all defaults */
+#define CLI_PLAN_FILE "plan.txt" /* beside it: by which plan it trained */
 
 /* The file of weights that a word means, into ret: of a folder its weights.safetensors, of a
  * checkpoint (.json) the file beside it, else the word. verb: who asks, for errors. MS_E_REFUSED:

@@ -145,8 +145,9 @@ static int find_job(struct finding *finding, const char *weights, struct ms_err 
         return is_there(finding->job)
                    ? MS_OK
                    : ms_fail(err, MS_E_NOT_FOUND,
-                             "%s has no " CLI_JOB_FILE ", as msctl run leaves it: give the job's "
-                             "file, and these weights with --weights",
+                             "%s has no " CLI_JOB_FILE
+                             ", as msctl run leaves it and msctl fetch JOB "
+                             "brings it: give the job's file, and these weights with --weights",
                              ms_text_end(shown, sizeof(shown), finding->word));
     }
     return cli_model_beside(weights, CLI_JOB_FILE, finding->job, sizeof(finding->job))
@@ -293,7 +294,7 @@ static int take_job(struct finding *finding, struct trained *ret, struct ms_err 
 
 static void find_plan(const struct finding *finding, const char *weights, struct trained *ret)
 {
-    static const char name[] = "plan.txt";
+    static const char name[] = CLI_PLAN_FILE;
     const char *given = cli_value(finding->args, "plan");
     if (given != NULL) {
         snprintf(ret->plan, sizeof(ret->plan), "%.*s", MS_PATH_MAX, given);

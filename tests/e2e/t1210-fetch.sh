@@ -36,9 +36,12 @@ ok "weights as on the node" cmp "$DIR0/weights.safetensors" "$GOT/weights.safete
 ok "metrics" cmp "$DIR0/metrics.jsonl" "$GOT/metrics.jsonl"
 ok "the log of rank 0 from its node" cmp "$DIR0/worker_0.log" "$GOT/worker_0.log"
 ok "the log of rank 1 from its own" cmp "$DIR1/worker_1.log" "$GOT/worker_1.log"
-ok "for the owner's eyes only" same "600 600 600 600" "$(stat -c %a "$GOT"/* | tr '\n' ' ' | sed 's/ $//')"
+ok "the job, as the scheduler has it" same "$(as alice --json show 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["job"])')" \
+    "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1])))' "$GOT/job.json")"
+ok "its plan" same "$(as alice show --plan 1)" "$(cat "$GOT/plan.txt")"
+ok "for the owner's eyes only" same "600 600 600 600 600 600" "$(stat -c %a "$GOT"/* | tr '\n' ' ' | sed 's/ $//')"
 ok "in a folder that only he enters" same 700 "$(stat -c %a "$GOT")"
-ok "nothing else is left" same 4 "$(find "$GOT" -type f | wc -l)"
+ok "nothing else is left" same 6 "$(find "$GOT" -type f | wc -l)"
 inodes() { stat -c %i "$GOT"/* | tr '\n' ' '; }
 before=$(inodes)
 ok "a second time nothing is overwritten" status 0 at "$T/home/alice" as alice fetch 1
@@ -49,10 +52,57 @@ ok "what is another one is kept" status 4 at "$T/home/alice" as alice fetch 1
 ok "which is said, with the way out" says "is there already" at "$T/home/alice" as alice fetch 1
 ok "and holds" same mine "$(tail -n 1 "$GOT/metrics.jsonl")"
 ok "--force replaces" status 0 at "$T/home/alice" as alice fetch --force 1
+cp "$GOT/job.json" "$T/job.json"
+ln -sf "$T/job.json" "$GOT/job.json"
+echo another >"$GOT/plan.txt"
+ok "another plan, and a link where the job would be, are kept" status 4 as alice fetch -o "$GOT" 1
+ok "which is said of the job" says "job.json is there already and is a symbolic link" as alice fetch -o "$GOT" 1
+ok "and of the plan" says "plan.txt is there already and is not what the job has" as alice fetch -o "$GOT" 1
+ok "and holds" same another "$(cat "$GOT/plan.txt")"
+rm "$GOT/job.json" "$GOT/plan.txt"
+ok "one that was fetched without them gets them" status 0 as alice fetch -o "$GOT" 1
+ok "as they were" cmp "$T/job.json" "$GOT/job.json"
+ok "--json has both, which no node has" json fetch -o "$GOT" 1 -- \
+    "[(f['name'], f['node']) for f in j['files'][-2:]] == [('job.json', None), ('plan.txt', None)]"
 sums() { as alice --json fetch --only weights -o "$T/json" 1 | python3 -c 'import json, sys
 j = json.load(sys.stdin); print(j["files"][0]["sha256"], j["missing"])'; }
 ok "--json names the digest" same "$(sha256sum <"$DIR0/weights.safetensors" | cut -c -64) []" "$(sums)"
 ok "--only brought the weights alone" same weights.safetensors "$(ls "$T/json")"
+
+# ---- what came is of use: by nothing but the folder
+last() { python3 -c 'import json, sys
+print(format([j for j in map(json.loads, sys.stdin) if "eval_loss" in j][-1]["eval_loss"], ".9g"))'; }
+cat >"$T/tiny.yaml" <<'YAML'
+name: tiny
+workers: 1
+network: linear
+dataset: {kind: nonlinear, samples: 160}
+batch_size: 16
+epochs: 2
+loss: mse
+optimizer: {kind: momentum, learning_rate: 0.05, momentum: 0.9}
+checkpoint: {every_epochs: 1, keep_max: 9}
+YAML
+# with keys that no file of hers has
+tiny=$(as alice submit --set epochs=3 --set 'evaluate={dataset: {kind: nonlinear, samples: 64}}' "$T/tiny.yaml")
+ok "a job that was submitted with --set" status 0 as alice wait --timeout 900 "$tiny"
+ok "comes" status 0 as alice fetch -o "$T/use" "$tiny"
+ok "is evaluated as in its training, to the last digit" same "$(last <"$T/use/metrics.jsonl")" "$("$MSCTL" --json eval "$T/use" | last)"
+ok "predicts" status 0 "$MSCTL" predict -o "$T/lines.csv" "$T/use"
+ok "a line a sample" same 65 "$(wc -l <"$T/lines.csv")"
+ok "is exported" status 0 "$MSCTL" export "$T/use" -o "$T/tiny.onnx"
+stem=$(as alice --json fetch --list "$tiny" | python3 -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][-1]["name"])')
+ok "an older checkpoint comes beside it" status 0 as alice fetch --checkpoint "$stem" -o "$T/use" "$tiny"
+ok "or by itself, with the job, too" status 0 as alice fetch --checkpoint "$stem" -o "$T/alone" "$tiny"
+digest_in() { python3 -c 'import json, sys; print([j for j in map(json.loads, open(sys.argv[1])) if "done" in j][-1]["weights_sha256"])' "$1/metrics.jsonl"; }
+for folder in use alone; do
+    ok "a run goes on from $folder, to the end of the job" status 0 "$MSCTL" run --resume "$T/$folder" --run-dir "$T/on-$folder" "$T/$folder/job.json"
+    ok "by its plan" cmp "$T/$folder/plan.txt" "$T/on-$folder/plan.txt"
+    ok "to its weights" same "$(digest_in "$T/use")" "$(digest_in "$T/on-$folder")"
+done
+ok "which is what is named where no job is" says "that of this run is $T/alone/job.json" "$MSCTL" run --resume "$T/alone"
+ok "it is evaluated" status 0 "$MSCTL" eval "$T/alone" -w "$stem"
+ok "and exported" status 0 "$MSCTL" export "$T/alone/$stem.json" -o "$T/tiny.ckpt"
 
 # ---- lines that another node wrote, or for which there was no room
 cp "$DIR0/metrics.jsonl" "$T/whole"
@@ -96,7 +146,7 @@ rm "$T/torn/metrics.jsonl"
 ok "weights come" status 0 as alice fetch --only weights -o "$T/torn" 1
 head -c 1000 "$DIR0/metrics.jsonl" >"$T/torn/.metrics.jsonl.part"
 ok "the same command completes what tore at the second file" status 0 as alice fetch -o "$T/torn" 1
-ok "with all that there is" same 4 "$(find "$T/torn" -type f | wc -l)"
+ok "with all that there is" same 6 "$(find "$T/torn" -type f | wc -l)"
 rm "$T/torn/weights.safetensors"
 head -c 1000 /dev/zero >"$T/torn/.weights.safetensors.part"
 ok "what does not fit is fetched from the start" status 0 as alice fetch --only weights -o "$T/torn" 1

@@ -53,9 +53,9 @@ ok "with who may" says "only its owner or an admin" as bob fetch --list 1
 ok "an admin may" status 0 as root fetch --list 1
 
 # ---- one of them
-got() { # FOLDER STEP: both files as on the node, and nothing else
+got() { # FOLDER STEP: both files as on the node, the job and its plan, and nothing else
     cmp "$DIR/a/b/lin-$2.safetensors" "$1/lin-$2.safetensors" && cmp "$DIR/a/b/lin-$2.json" "$1/lin-$2.json" &&
-        [ "$(find "$1" -type f | wc -l)" = 2 ] && [ "$(stat -c %a "$1/lin-$2.json")" = 600 ]
+        [ -s "$1/job.json" ] && [ -s "$1/plan.txt" ] && [ "$(find "$1" -type f | wc -l)" = 4 ] && [ "$(stat -c %a "$1/lin-$2.json")" = 600 ]
 }
 for which in latest "$LAST" "lin-$LAST" "lin-3_$EPOCH"; do
     ok "$which comes" status 0 as alice fetch --checkpoint "$which" -o "$T/$which" 1
@@ -72,8 +72,8 @@ for step in $BEST; do
 done
 ok "one that is none of them is not there" says "no checkpoint called best-1:" as alice fetch --checkpoint best-1 1
 ok "all brings all" status 0 as alice fetch --checkpoint all -o "$T/all" 1
-ok "seven files" [ "$(find "$T/all" -type f | wc -l)" = 7 ]
-ok "a private run goes on from what came" says "step $MID" "$MSCTL" run --run-dir "$T/run" --resume "$T/mid" "$T/job.yaml"
+ok "seven files, the job and its plan" [ "$(find "$T/all" -type f | wc -l)" = 9 ]
+ok "a private run goes on from what came" says "step $MID" "$MSCTL" run --run-dir "$T/run" --resume "$T/mid" "$T/mid/job.json"
 
 # ---- torn, damaged, changed
 mkdir -m 700 "$T/torn"
