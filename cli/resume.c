@@ -78,10 +78,9 @@ int resume_check(const struct job *job, const struct checkpoint_manifest *manife
                  const char *path, struct ms_err *err)
 {
     char *text = checkpoint_job_text(job);
-    int rc = text != NULL ? checkpoint_job_compare(manifest->job, text, path, err)
+    int rc = text != NULL ? checkpoint_compare(manifest, job, text, path, err)
                           : ms_fail(err, MS_E_NOMEM, "no memory to look at a checkpoint");
     free(text);
-    rc = rc < 0 ? rc : checkpoint_threads_compare(manifest, job, path, err);
     return rc < 0 ? rc : check_length(job, path, manifest, err);
 }
 
@@ -117,8 +116,7 @@ static int try_one(struct search *s, const struct job *job, const char *path, in
     if (rc < 0) {
         return pass_over(s, rc, &why, is_last, err);
     }
-    if (checkpoint_job_compare(m.job, s->job, path, &why) < 0 ||
-        checkpoint_threads_compare(&m, job, path, &why) < 0 ||
+    if (checkpoint_compare(&m, job, s->job, path, &why) < 0 ||
         (s->data.rows > 0 &&
          checkpoint_data_compare(&m, &s->data, s->steps_per_epoch, path, &why) < 0)) {
         note_other(s, &why);

@@ -35,9 +35,11 @@ static int has_folders(const json_t *dataset)
 }
 
 /* With a schedule that is as long as the job another end means other rates before it. */
+static const char *const length_keys[] = {"epochs", "steps"};
+
 static int is_length(const char *key)
 {
-    return strcmp(key, "epochs") == 0 || strcmp(key, "steps") == 0;
+    return strcmp(key, length_keys[0]) == 0 || strcmp(key, length_keys[1]) == 0;
 }
 
 char *checkpoint_job_text(const struct job *job)
@@ -214,14 +216,25 @@ static int fail_difference(const struct difference *d, const char *origin, struc
         show(d->there, 17, a);
         show(d->here, 17, b);
     }
-    return ms_fail(err, MS_E_REFUSED,
-                   "%s is of a job with %s: %s, and this one has %s: its training would be another "
-                   "one; give the job that key, or begin anew",
-                   ms_text_end(from, sizeof(from), origin), cut_key(key, d->key), a, b);
+    const char *why = is_length(d->key)
+                          ? "optimizer.schedule has no length and goes by the job's, so its rates "
+                            "would be others; give the job that key, or begin anew with "
+                            "optimizer.schedule.length"
+                          : "its training would be another one; give the job that key, or begin "
+                            "anew";
+    return ms_fail(err, MS_E_REFUSED, "%s is of a job with %s: %s, and this one has %s: %s",
+                   ms_text_end(from, sizeof(from), origin), cut_key(key, d->key), a, b, why);
 }
 
-int checkpoint_job_compare(const char *there, const char *here, const char *origin,
-                           struct ms_err *err)
+static void forget_length(json_t *job)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(length_keys); i++) {
+        (void)json_object_del(job, length_keys[i]);
+    }
+}
+
+static int compare(const char *there, const char *here, int is_over, const char *origin,
+                   struct ms_err *err)
 {
     struct difference d = {"", NULL, NULL};
     int rc = MS_OK;
@@ -230,9 +243,13 @@ int checkpoint_job_compare(const char *there, const char *here, const char *orig
     }
     json_t *old = json_loads(there, 0, NULL);
     json_t *new = json_loads(here, 0, NULL);
+    if (is_over) {
+        forget_length(old);
+        forget_length(new);
+    }
     if (old == NULL || new == NULL) {
         rc = ms_fail(err, MS_E_NOMEM, "no memory to compare a job with that of %.120s", origin);
-    } else {
+    } else if (!is_over || !json_equal(old, new)) {
         find_difference(old, new, &d);
         go_deeper(&d);
         rc = fail_difference(&d, origin, err);
@@ -240,6 +257,20 @@ int checkpoint_job_compare(const char *there, const char *here, const char *orig
     json_decref(old);
     json_decref(new);
     return rc;
+}
+
+int checkpoint_job_compare(const char *there, const char *here, const char *origin,
+                           struct ms_err *err)
+{
+    return compare(there, here, 0, origin, err);
+}
+
+int checkpoint_compare(const struct checkpoint_manifest *manifest, const struct job *job,
+                       const char *here, const char *origin, struct ms_err *err)
+{
+    const int is_over = job->steps > 0 && (uint64_t)job->steps == manifest->step;
+    int rc = compare(manifest->job, here, is_over, origin, err);
+    return rc < 0 ? rc : checkpoint_threads_compare(manifest, job, origin, err);
 }
 
 int checkpoint_threads_compare(const struct checkpoint_manifest *manifest, const struct job *job,

@@ -79,6 +79,11 @@ int checkpoint_job_compare(const char *there, const char *here, const char *orig
  * MS_E_REFUSED has both numbers. */
 int checkpoint_threads_compare(const struct checkpoint_manifest *manifest, const struct job *job,
                                const char *origin, struct ms_err *err);
+/* Both, of a checkpoint: may the job go on from it? here: its own checkpoint_job_text. One that
+ * ends with the checkpoint's step makes none by its schedule, which may have another length then.
+ */
+int checkpoint_compare(const struct checkpoint_manifest *manifest, const struct job *job,
+                       const char *here, const char *origin, struct ms_err *err);
 /* Was it trained on these data? MS_E_REFUSED says what it had, and what is here. origin: the
  * manifest's file. steps_per_epoch: with them; 0: not known. */
 int checkpoint_data_compare(const struct checkpoint_manifest *manifest,

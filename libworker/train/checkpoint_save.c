@@ -307,8 +307,10 @@ static int holds(const struct checkpoint_save *save, void *const *buffers, const
 }
 
 /* Of a job that this one was resumed from, or that was resumed beside it: it came to the same bits.
- * From then on it is this job's, in one blow: there is no moment without one. 1: there is none that
- * has these bits. MS_E_NOMEM: whether there is one cannot be said. */
+ * From then on it is this job's, in one blow: there is no moment without one. But one of a job with
+ * another length of its schedule, of which this one made no step, would not be gone on from any
+ * more, and stays that job's. 1: there is none that has these bits. MS_E_NOMEM: whether there is
+ * one cannot be said. */
 static int take_over(struct checkpoint_save *save, void *const *buffers,
                      const struct checkpoint_facts *facts, struct ms_err *err)
 {
@@ -330,9 +332,11 @@ static int take_over(struct checkpoint_save *save, void *const *buffers,
     data.fd = open(data.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     rc = data.fd >= 0 ? holds(save, buffers, path, &there, &why)
                       : ms_fail_errno(&why, MS_E_IO, "cannot read %s", data.path);
-    rc = rc > 0             ? write_manifest(&m, path, &data, IN_PLACE, err)
-         : rc == MS_E_NOMEM ? ms_fail(err, rc, "%s", why.text)
-                            : 1;
+    const int is_alike = strcmp(there.job, m.job) == 0;
+    rc = rc > 0 && !is_alike ? ms_folder_sync(stem, err)
+         : rc > 0            ? write_manifest(&m, path, &data, IN_PLACE, err)
+         : rc == MS_E_NOMEM  ? ms_fail(err, rc, "%s", why.text)
+                             : 1;
     let_go(&data);
     checkpoint_manifest_fini(&there);
     return rc;

@@ -88,6 +88,28 @@ ok "to what its weights give here, to the last digit" same \
     "$("$MSCTL" --json eval "$T/job.yaml" --weights "$T/jobs-n1/8/weights.safetensors" --set "$evaluated" | last_line)" \
     "$(last_line <"$T/jobs-n1/8/metrics.jsonl")"
 
+# ---- of a schedule that is as long as the job: evaluated likewise, and trained to no other end
+falls='optimizer.schedule={kind: cosine, by: step, warmup: 20}'
+ok "a job whose rates go by its length" same 9 "$(as alice submit --set steps=400 --set "$falls" "$T/job.yaml")"
+ok "ends" status 0 as alice wait --timeout 900 9
+saved=$T/jobs-n1/9/checkpoints
+manifest=$(cat "$saved/lin-130.json")
+ok "to another end it is refused, by what makes it another training" \
+    says "steps: 400, and this one has 300: optimizer.schedule has no length and goes by the job's" as alice submit --resume 9:130 --set steps=300
+ok "with the key that helps" says "or begin anew with optimizer.schedule.length" as alice submit --resume 9:130 --set steps=300
+ok "so it is by msctl run" says "epochs: 100000, and this one has 70: optimizer.schedule has no length" \
+    "$MSCTL" run --resume "$saved/lin-130.json" --set "$falls" --set steps=400 --set epochs=70 "$T/job.yaml"
+ok "where it ends with the checkpoint nothing is trained" same 10 "$(as alice submit --resume 9:130 --set steps=130 --set "$evaluated")"
+ok "and it is evaluated" status 0 as alice wait --timeout 900 10
+ok "without another step" same 130 "$(info 10 'j["steps"]')"
+ok "by a private run, too, which would save in that folder" status 0 "$MSCTL" run --run-dir "$T/here" --resume "$saved/lin-130.json" \
+    --set "$falls" --set steps=130 --set "$evaluated" --set checkpoint.directory="$saved" "$T/job.yaml"
+ok "to the same" same "$(last_line <"$T/here/metrics.jsonl")" "$(last_line <"$T/jobs-n1/10/metrics.jsonl")"
+ok "the checkpoint stays that of its training" same "$manifest" "$(cat "$saved/lin-130.json")"
+ok "which is gone on with" same 11 "$(as alice submit --resume 9:130)"
+ok "to its end" status 0 as alice wait --timeout 900 11
+ok "and its weights" same "$(weights 9)" "$(weights 11)"
+
 ok "its node ends" status 0 stop n1
 ok "then it cannot be had, which is said with node, host and path" says "$T/jobs-n1/1" as alice submit --resume 1
 finish

@@ -209,6 +209,26 @@ START_TEST(what_is_whole_of_the_same_training_is_not_written_again)
 }
 END_TEST
 
+/* Of a job that made no step, by no schedule: who trains by one that is longer still goes on. */
+START_TEST(one_of_another_length_of_the_schedule_stays_its_jobs)
+{
+    static const char schedule[] = "optimizer.schedule={kind: cosine, by: step}";
+    struct job job;
+    make_job(&job, "first", schedule, 5, 9);
+    const struct train_result whole = run(&job, CHECKPOINT_CASE_TAG);
+    const ino_t manifest = file_of("x-10.json");
+    snprintf(job.resume, sizeof(job.resume), "%s/x-10.json", folder);
+    job.steps = 10;
+
+    ck_assert_uint_eq(run(&job, ANOTHER_TAG).steps, 10);
+
+    ck_assert_uint_eq(file_of("x-10.json"), manifest);
+    ck_assert(is_of("x-10.json", CHECKPOINT_CASE_TAG));
+    job.steps = 0;
+    ck_assert_str_eq(run(&job, THIRD_TAG).weights_sha256, whole.weights_sha256);
+}
+END_TEST
+
 /* A training of that tag, to a step, in a folder of its own. */
 static struct checkpoint_manifest make_aside(const char *name, const char *set, int steps)
 {
@@ -597,6 +617,7 @@ int main(void)
     tcase_add_loop_test(tc, the_same_job_writes_on, 0, 2);
     tcase_add_test(tc, a_resumed_job_counts_those_from_before);
     tcase_add_test(tc, what_is_whole_of_the_same_training_is_not_written_again);
+    tcase_add_test(tc, one_of_another_length_of_the_schedule_stays_its_jobs);
     tcase_add_test(tc, what_has_other_bits_is_never_taken_for_the_same_step);
     tcase_add_loop_test(tc, all_ranks_die_and_it_goes_on_from_the_last_step_that_it_came_to, 0,
                         (int)MS_ARRAY_SIZE(keeps));

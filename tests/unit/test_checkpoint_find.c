@@ -142,7 +142,9 @@ static const struct {
     {COSINE "}", {COSINE "}", "optimizer.schedule.warmup=4"}, "optimizer.schedule.warmup: 3, and"},
     {COSINE "}", {COSINE "}", "optimizer.schedule.length=40"}, "optimizer.schedule.length: 0, and"},
     {COSINE "}", {COSINE "}", "epochs=7"}, "with epochs: 2, and this one has 7"},
-    {COSINE "}", {COSINE "}", "steps=15"}, "with steps: 0, and this one has 15"},
+    {COSINE "}",
+     {COSINE "}", "steps=15"},
+     "with steps: 0, and this one has 15: optimizer.schedule has no length and goes by the job's"},
     {COSINE "}",
      {COSINE "}", "optimizer.weight_decay=0.1"},
      "weight_decay: none, and this one has 0.1"},
@@ -176,6 +178,33 @@ START_TEST(another_schedule_is_another_training_and_so_is_another_end_of_one_tha
         ck_assert_uint_eq(list.n, 2);
         checkpoint_list_fini(&list);
     }
+    train_destroy(train);
+}
+END_TEST
+
+/* It is evaluated, and no rate is of any use. */
+START_TEST(a_job_that_ends_with_the_step_trains_by_no_schedule)
+{
+    struct job job;
+    struct kind kind = {"", {kinds[1].sets[0], COSINE "}"}};
+    make_job(&job, &kind, "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    kind.sets[2] = "steps=10";
+    make_job(&job, &kind, NULL);
+    snprintf(job.resume, sizeof(job.resume), "%s/x-10.json", folder);
+
+    struct train *train = checkpoint_case_train(&job, "");
+
+    ck_assert_uint_eq(train->progress.step, 10);
+    ck_assert_uint_eq(checkpoint_case_go(train).steps, 10);
+    train_destroy(train);
+    job.steps = 11;
+    struct train_config cfg = checkpoint_case_config(&job, "");
+    train = train_create(&cfg);
+    ck_is_refused(train, "with steps: 0, and this one has 11: optimizer.schedule has no length");
+    job.steps = 10;
+    job.seed = 2;
+    ck_is_refused(train, "with seed: 1, and this one has 2: its training would be another one");
     train_destroy(train);
 }
 END_TEST
@@ -534,6 +563,7 @@ int main(void)
     tcase_add_loop_test(
         tc, another_schedule_is_another_training_and_so_is_another_end_of_one_that_has_none, 0,
         (int)MS_ARRAY_SIZE(schedules));
+    tcase_add_test(tc, a_job_that_ends_with_the_step_trains_by_no_schedule);
     tcase_add_test(tc, those_of_other_data_are_refused_with_both_numbers);
     tcase_add_test(tc, those_of_another_run_are_taken_only_where_they_are_named);
     tcase_add_test(

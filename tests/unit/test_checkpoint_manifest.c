@@ -213,6 +213,10 @@ START_TEST(a_refusal_is_never_cut_before_what_helps)
           "xx/y/small-30.json is of a job with transforms[1]....a_very_long_key_of_a_later_rel");
     helps(&why, ": [1,2,3,4,5,6,7,8,9,10,11,12,13,14..., and this one has \"0123");
     helps(&why, "give the job that key, or begin anew");
+    ck_assert_int_eq(checkpoint_job_compare("{\"epochs\":1000000000000000000}",
+                                            "{\"epochs\":1000000000000000001}", path, &why),
+                     MS_E_REFUSED);
+    helps(&why, "or begin anew with optimizer.schedule.length");
     ck_assert_int_eq(checkpoint_data_compare(&m, &data, 1, path, &why), MS_E_REFUSED);
     helps(&why, "give the job its data, or begin anew");
     m.samples = 0;

@@ -44,6 +44,34 @@ START_TEST(job_with_other_threads_than_the_plan_is_refused_by_key_with_both)
 }
 END_TEST
 
+/* As the golden one, of a job whose rates go by its length. */
+START_TEST(another_end_of_a_schedule_without_length_is_evaluated_and_not_trained)
+{
+    static struct job job;
+    struct checkpoint_manifest m;
+    const struct job_override cosine = {.key_value = "optimizer.schedule={kind: cosine, by: step}"};
+    read_golden(&m, &cosine, &job);
+    free(m.job);
+    m.job = checkpoint_job_text(&job);
+
+    job.steps = 13;
+    ck_ms_ok(resume_check(&job, &m, "checkpoint linear-13", err));
+    job.steps = 14;
+    ck_ms_fails(resume_check(&job, &m, "checkpoint linear-13", err), MS_E_REFUSED,
+                "checkpoint linear-13 is of a job with steps: 0, and this one has 14: "
+                "optimizer.schedule has no length and goes by the job's, so its rates would be "
+                "others; give the job that key, or begin anew with optimizer.schedule.length");
+    job.steps = 0;
+    job.epochs = 3;
+    ck_ms_fails(resume_check(&job, &m, "checkpoint linear-13", err), MS_E_REFUSED,
+                "with epochs: 2, and this one has 3: optimizer.schedule has no length");
+    job.steps = 13;
+    job.seed++;
+    ck_ms_fails(resume_check(&job, &m, "checkpoint linear-13", err), MS_E_REFUSED, "with seed: ");
+    checkpoint_manifest_fini(&m);
+}
+END_TEST
+
 static int may_miss(const char *const (*rows)[2], size_t n, uint32_t workers)
 {
     Ms__NodeInfo infos[8];
@@ -301,6 +329,7 @@ int main(void)
     Suite *suite = suite_create("submit_resume");
     TCase *tc = tcase_create("submit_resume");
     tcase_add_test(tc, job_with_other_threads_than_the_plan_is_refused_by_key_with_both);
+    tcase_add_test(tc, another_end_of_a_schedule_without_length_is_evaluated_and_not_trained);
     tcase_add_test(tc, job_that_takes_all_nodes_has_one_there);
     tcase_add_test(tc, nodes_that_are_not_there_do_not_count);
     tcase_add_test(tc, colon_with_nothing_behind_it_is_no_wish_for_the_newest);
