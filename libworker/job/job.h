@@ -242,8 +242,8 @@ const char *job_refuse_split(const struct job *job, const char **ret_key);
  * ...", "initial_weights: ..."). Variables are those of this process. */
 int job_check_inputs(const struct job *job, struct ms_err *err);
 /* The same, seen from where the job is submitted: only that one is not on this host, as
- * MS_E_NOT_FOUND. What needs a variable that is not set here is not looked for, and what else may
- * be wrong the ranks find, each on its own host. */
+ * MS_E_NOT_FOUND. What needs a variable that is not set here is not looked for, a program is not
+ * started, and what else may be wrong the ranks find, each on its own host. */
 int job_find_inputs(const struct job *job, struct ms_err *err);
 
 /* Where the job's checkpoints are for a folder by its absolute path: is that one of those which the

@@ -8,11 +8,27 @@
 #include "libworker/onnx/onnx.h"
 
 #include <stddef.h>
+#include <unistd.h>
 
-static int check_data(const struct data_spec *spec, const struct data_spec *train,
+enum how { AS_A_RANK, FROM_AFAR };
+
+/* Nobody but a rank starts what a job names. */
+static int find_program(const struct data_spec *spec, struct ms_err *err)
+{
+    char path[MS_PATH_MAX + 1];
+    int rc = data_path_expand(spec->path, path, sizeof(path), err);
+    return rc < 0 || access(path, F_OK) == 0
+               ? rc
+               : ms_fail(err, MS_E_NOT_FOUND, "program %.200s: there is none", spec->path);
+}
+
+static int check_data(const struct data_spec *spec, const struct data_spec *train, enum how how,
                       struct ms_err *err)
 {
     struct data_source *source = NULL;
+    if (how == FROM_AFAR && spec->kind == DATA_PROGRAM) {
+        return find_program(spec, err);
+    }
     int rc =
         train != NULL ? data_open_beside(spec, train, &source, err) : data_open(spec, &source, err);
     if (rc == 0) {
@@ -21,14 +37,14 @@ static int check_data(const struct data_spec *spec, const struct data_spec *trai
     return rc;
 }
 
-static int check_dataset(const struct job *job, struct ms_err *err)
+static int check_dataset(const struct job *job, enum how how, struct ms_err *err)
 {
-    return check_data(&job->dataset, NULL, err);
+    return check_data(&job->dataset, NULL, how, err);
 }
 
-static int check_evaluate(const struct job *job, struct ms_err *err)
+static int check_evaluate(const struct job *job, enum how how, struct ms_err *err)
 {
-    return job->has_evaluate ? check_data(&job->evaluate_dataset, &job->dataset, err) : 0;
+    return job->has_evaluate ? check_data(&job->evaluate_dataset, &job->dataset, how, err) : 0;
 }
 
 /* With the names and shapes that the network wants; where those are not known yet, for the data are
@@ -56,8 +72,9 @@ static int check_file(const struct job *job, const char *path, struct ms_err *er
     return rc;
 }
 
-static int check_weights(const struct job *job, struct ms_err *err)
+static int check_weights(const struct job *job, enum how how, struct ms_err *err)
 {
+    (void)how;
     char expanded[MS_PATH_MAX + 1];
     if (job->initial_weights[0] == '\0') {
         return 0;
@@ -74,7 +91,7 @@ static int check_weights(const struct job *job, struct ms_err *err)
 
 static const struct {
     const char *key;
-    int (*check)(const struct job *job, struct ms_err *err);
+    int (*check)(const struct job *job, enum how how, struct ms_err *err);
 } inputs[] = {
     {"dataset", check_dataset},
     {"evaluate", check_evaluate},
@@ -82,10 +99,10 @@ static const struct {
 };
 
 /* The first thing that is wrong, or is wrong in the one way that counts. */
-static int check(const struct job *job, int only_code, struct ms_err *err)
+static int check(const struct job *job, enum how how, int only_code, struct ms_err *err)
 {
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
-        int rc = inputs[i].check(job, err);
+        int rc = inputs[i].check(job, how, err);
         if (rc < 0 && (only_code == 0 || rc == only_code)) {
             ms_err_prefix(err, "%s", inputs[i].key);
             return rc;
@@ -96,10 +113,10 @@ static int check(const struct job *job, int only_code, struct ms_err *err)
 
 int job_check_inputs(const struct job *job, struct ms_err *err)
 {
-    return check(job, 0, err);
+    return check(job, AS_A_RANK, 0, err);
 }
 
 int job_find_inputs(const struct job *job, struct ms_err *err)
 {
-    return check(job, MS_E_NOT_FOUND, err);
+    return check(job, FROM_AFAR, MS_E_NOT_FOUND, err);
 }

@@ -3,6 +3,8 @@
 #include "libworker/network/network.h"
 #include "tests/unit/job_texts.h"
 
+#include <sys/stat.h>
+
 /* ---- good files ---- */
 
 START_TEST(defaults_are_those_of_the_manual)
@@ -117,6 +119,33 @@ START_TEST(where_a_job_is_submitted_only_what_is_not_there_counts)
     snprintf(job.evaluate_dataset.path, sizeof(job.evaluate_dataset.path), "/nonexistent/mnist");
     ck_ms_fails(job_find_inputs(&job, err), MS_E_NOT_FOUND,
                 "evaluate: data set /nonexistent/mnist");
+}
+END_TEST
+
+START_TEST(where_a_job_is_submitted_its_program_is_not_started)
+{
+    static const char script[] = "#!/bin/sh\n: >started\n";
+    const char *dir = test_dir_make();
+    char path[300];
+    struct job job;
+    snprintf(path, sizeof(path), "%s/make.sh", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(script, file);
+    fclose(file);
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    static const char text[] = "network: [flatten, {dense: {out: classes}}]\n"
+                               "dataset: {kind: program, path: make.sh, shape: [2], classes: 3}\n"
+                               "optimizer: {kind: sgd, learning_rate: 0.01}\n";
+    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, &job, err));
+
+    ck_ms_ok(job_find_inputs(&job, err));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_ms_fails(job_find_inputs(&job, err), MS_E_NOT_FOUND, "make.sh: there is none");
+
+    snprintf(path, sizeof(path), "%s/started", dir);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    test_dir_remove(dir);
 }
 END_TEST
 
@@ -805,6 +834,7 @@ int main(void)
     Suite *suite = suite_create("job");
     TCase *tc = tcase_create("job");
     tcase_add_test(tc, defaults_are_those_of_the_manual);
+    tcase_add_test(tc, where_a_job_is_submitted_its_program_is_not_started);
     tcase_add_test(tc, where_a_job_is_submitted_only_what_is_not_there_counts);
     tcase_add_test(tc, defaults_of_checkpoints_are_filled_in_where_there_are_any);
     tcase_add_test(tc, mark_of_byte_order_is_no_part_of_a_job);
