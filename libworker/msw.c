@@ -34,6 +34,7 @@ int msw_job_load(const char *path, const char *const *sets, size_t n, struct msw
 {
     struct ms_err err = {0, ""};
     struct msw_job *job = NULL;
+    const locale_t locale = locale_enter();
     struct job_override *overrides = calloc(n + 1, sizeof(*overrides));
     int rc = overrides != NULL ? api_new_job(&job, &err) : ms_fail(&err, MS_E_NOMEM, "no memory");
     for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -43,6 +44,7 @@ int msw_job_load(const char *path, const char *const *sets, size_t n, struct msw
         rc = job_load(path, overrides, n, 0, &job->job, &err);
     }
     free(overrides);
+    locale_leave(locale);
     if (rc < 0) {
         free(job);
         return api_give_error(&err, rc, error);
@@ -56,11 +58,13 @@ int msw_job_parse(const char *text, const char *base_dir, struct msw_job **ret,
 {
     struct ms_err err = {0, ""};
     struct msw_job *job = NULL;
+    const locale_t locale = locale_enter();
     int rc = api_new_job(&job, &err);
     if (rc == 0) {
         rc = job_parse(text, strlen(text), "job", base_dir != NULL ? base_dir : ".", NULL, 0, 0,
                        &job->job, &err);
     }
+    locale_leave(locale);
     if (rc < 0) {
         free(job);
         return api_give_error(&err, rc, error);
@@ -98,7 +102,10 @@ static void on_progress(void *arg, const struct train_progress *from)
                               .accuracy = from->accuracy,
                               .rank = session->rank,
                               .ranks = session->ranks};
-    if (session->on_step(session->arg, &to) != 0) {
+    const locale_t ours = uselocale(session->locale);
+    const int is_enough = session->on_step(session->arg, &to);
+    uselocale(ours);
+    if (is_enough) {
         if (session->is_alone) {
             train_stop_at_step(session->train);
         } else {
@@ -203,11 +210,13 @@ static int run_as_worker(struct session *session, struct ms_err *err)
 
 int session_run(struct session *session, struct ms_err *err)
 {
+    session->locale = locale_enter();
     int rc = image_memory_of_environment(&session->image_bytes, err);
-    if (rc < 0) {
-        return rc;
+    if (rc == 0) {
+        rc = session->is_alone ? run_alone(session, err) : run_as_worker(session, err);
     }
-    return session->is_alone ? run_alone(session, err) : run_as_worker(session, err);
+    locale_leave(session->locale);
+    return rc;
 }
 
 int session_finish(struct session *session, int rc, struct msw_model **ret_model,
@@ -310,7 +319,10 @@ const char *msw_model_sha256(const struct msw_model *model)
 int msw_model_save(const struct msw_model *model, const char *path, struct msw_error *error)
 {
     struct ms_err err = {0, ""};
-    return api_give_error(&err, model_copy_save(copy_of(model), path, &err), error);
+    const locale_t locale = locale_enter();
+    const int rc = model_copy_save(copy_of(model), path, &err);
+    locale_leave(locale);
+    return api_give_error(&err, rc, error);
 }
 
 void msw_model_destroy(struct msw_model *model)

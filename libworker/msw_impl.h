@@ -7,6 +7,8 @@
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train.h"
 
+#include <locale.h>
+
 enum { MSW_TRAIN_DATA, MSW_TEST_DATA, MSW_DATA_SETS };
 
 struct msw_job {
@@ -20,12 +22,20 @@ struct msw_job {
 int api_give_error(const struct ms_err *from, int rc, struct msw_error *to);
 int api_new_job(struct msw_job **ret, struct ms_err *err); /* zeroes; owned */
 
+/* ---- the locale ---- */
+
+/* Each function of msworker.h that reads or writes is between the two, on the thread that does it;
+ * others may copy texts. The first returns what the thread's locale was, for the second. */
+locale_t locale_enter(void);
+void locale_leave(locale_t before);
+
 /* ---- a training, in this process or as a rank of a cluster ---- */
 
 struct session {
     const struct msw_job *job; /* borrowed */
     int is_alone;
     struct msw_options options;
+    locale_t locale;     /* of the program, on the thread that trains */
     int64_t image_bytes; /* of memory for decoded images of this host, at the most */
     /* after each step and evaluation; non-zero: no more */
     int (*on_step)(void *arg, const struct msw_progress *progress);

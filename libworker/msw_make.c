@@ -120,7 +120,9 @@ static int read_record(void *arg, struct data_callback_record *wanted)
                                 .values = data->is_bytes ? NULL : wanted->values,
                                 .bytes = data->is_bytes ? wanted->values : NULL,
                                 .targets = wanted->targets};
+    const locale_t ours = uselocale(LC_GLOBAL_LOCALE); /* whichever thread of ours this is */
     const int rc = data->read(data->arg, &record);
+    uselocale(ours);
     wanted->label = record.label;
     return rc;
 }
@@ -176,8 +178,10 @@ int msw_job_make(const struct msw_net *net, const struct msw_data *train,
 {
     struct ms_err err = {0, ""};
     struct msw_job *job = NULL;
+    const locale_t locale = locale_enter();
     int rc = api_new_job(&job, &err);
     rc = rc < 0 ? rc : make(net, train, test, keys, job, &err);
+    locale_leave(locale);
     if (rc < 0) {
         free(job);
         return api_give_error(&err, rc, error);

@@ -191,12 +191,9 @@ static int append(struct msw_net *net, const struct entry *entry, struct ms_err 
     return MS_OK;
 }
 
-int net_add(struct msw_net *net, const char *kind, const int *inputs, int n, const char *typed,
-            const char *keys)
+static int add(struct msw_net *net, const char *kind, const int *inputs, int n, const char *typed,
+               const char *keys)
 {
-    if (net == NULL || net->err.code < 0) {
-        return net == NULL ? MS_E_NOMEM : net->err.code;
-    }
     struct entry entry = {.text = NULL};
     int rc = check_inputs(net, kind, inputs, n, &net->err);
     if (rc < 0) {
@@ -212,6 +209,18 @@ int net_add(struct msw_net *net, const char *kind, const int *inputs, int n, con
         return rc;
     }
     return (int)net->n;
+}
+
+int net_add(struct msw_net *net, const char *kind, const int *inputs, int n, const char *typed,
+            const char *keys)
+{
+    if (net == NULL || net->err.code < 0) {
+        return net == NULL ? MS_E_NOMEM : net->err.code;
+    }
+    const locale_t locale = locale_enter();
+    const int rc = add(net, kind, inputs, n, typed, keys);
+    locale_leave(locale);
+    return rc;
 }
 
 int msw_layer(struct msw_net *net, const char *kind, const int *inputs, int n, const char *keys)

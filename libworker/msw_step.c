@@ -109,15 +109,18 @@ static void give_order(struct msw_training *t, enum order order)
 
 static void start(struct msw_training *t)
 {
+    const locale_t locale = locale_enter(); /* the thread borrows it for longer */
     const int rc = ms_thread_start(&t->thread, training_main, t);
     if (rc != 0) { /* that was its end: whoever asks later hears why */
         t->rc = ms_fail(&t->err, MS_E_NOMEM, "the training's thread cannot be started: %s",
                         strerror(rc));
         t->has_ended = 1;
-        return;
     }
-    t->has_thread = 1;
-    wait_for_turn(t);
+    locale_leave(locale);
+    t->has_thread = rc == 0;
+    if (t->has_thread) {
+        wait_for_turn(t);
+    }
 }
 
 int msw_begin(const struct msw_job *job, const struct msw_options *options,

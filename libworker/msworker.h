@@ -25,7 +25,9 @@
  * exits, and nothing prints but a worker of a cluster, as msworker does: events to standard error
  * and, where it has no run_dir, its rank's loss lines to standard output. A job or a model may be
  * used by one thread at a time; different ones by different threads, but one process trains one job
- * at a time. On a busy host set GOMP_SPINCOUNT=5000 in the environment of the program: libgomp
+ * at a time. Numbers in jobs, tables and files have a point whatever locale the program set, and so
+ * do they in texts of errors; the program's own functions are called in its locale, which stays as
+ * it is. On a busy host set GOMP_SPINCOUNT=5000 in the environment of the program: libgomp
  * reads it before main(), so a library cannot. */
 #ifndef MSWORKER_H
 #define MSWORKER_H
@@ -167,8 +169,8 @@ struct msw_data {
      * its error ends. What it fills is a function of row, epoch and seed, the same in each process
      * of a cluster: then it does not matter who was lost, and when. Called on a thread of the
      * library's, one call at a time for each data set, also ahead of the step that needs the record
-     * and while the program does something else. It returns soon: a training that is to end waits
-     * for it. */
+     * and while the program does something else, in the locale of the process (setlocale). It
+     * returns soon: a training that is to end waits for it. */
     int (*read)(void *arg, struct msw_record *record);
     void *arg;
 };
@@ -203,8 +205,8 @@ struct msw_options {
     const char *run_dir; /* metrics.jsonl and weights.safetensors go there, of a cluster also
                             plan.txt; NULL: nowhere */
     int threads;         /* 0: one for each core that this process may use */
-    /* After each step and each evaluation, on the calling thread. Non-zero: stop after this step.
-     */
+    /* After each step and each evaluation, on the calling thread and in its locale. Non-zero: stop
+     * after this step. */
     int (*on_progress)(void *arg, const struct msw_progress *progress);
     void *arg;
 };
