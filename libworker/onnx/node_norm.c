@@ -1,7 +1,53 @@
 /* node_norm.c - norms: of a batch, and of a sample's own values */
 #include "libworker/onnx/import.h"
 
+#include <string.h>
+
 /* ---- batch norm ---- */
+
+enum { NORM_GAMMA = 1, NORM_MEAN = 3, NORM_VARIANCE = 4 }; /* inputs */
+
+/* Has the norm called the other one's module again? Then both have one statistic i: by its name, as
+ * what the other one makes of it, or, of PyTorch's newer exporter, by an Identity of it that is
+ * named as no module's is. The older one gives modules whose numbers are alike the same
+ * initializer, and each its own name for it by such an Identity. */
+static int is_again(const struct importer *m, const MsOnnx__Node *node, const MsOnnx__Node *other,
+                    size_t i)
+{
+    const char *name = node->input[i];
+    const struct onnx_tensor *of = onnx_find(m->file, name);
+    const int is_made = other->n_output > i - 2 && strcmp(other->output[i - 2], name) == 0;
+    const int is_same = of != NULL && strcmp(name, other->input[i]) == 0;
+    const int is_copy =
+        of != NULL && !is_same &&
+        strcmp(m->file->model->graph->initializer[of->index]->name, other->input[i]) == 0;
+    return (is_made && name[0] != '\0') || is_same ||
+           (is_copy && (strncmp(name, "getitem", 7) == 0 ||
+                        strcmp(node->input[NORM_GAMMA], other->input[NORM_GAMMA]) == 0));
+}
+
+/* One that is called twice has one pair of statistics, which both calls move. */
+static int refuse_called_again(struct importer *m, const MsOnnx__Node *node)
+{
+    const MsOnnx__Graph *graph = m->file->model->graph;
+    for (size_t k = 0; k < graph->n_node && graph->node[k] != node; k++) {
+        const MsOnnx__Node *other = graph->node[k];
+        if (strcmp(other->op_type, node->op_type) != 0 || other->n_input <= NORM_VARIANCE) {
+            continue;
+        }
+        for (size_t i = NORM_MEAN; i <= NORM_VARIANCE; i++) {
+            if (is_again(m, node, other, i)) {
+                return import_fail(m,
+                                   "it is the norm of node %.60s once more: both calls move the "
+                                   "statistic %.60s, and a batch_norm has its own ones; give each "
+                                   "call a module of its own",
+                                   other->name[0] != '\0' ? other->name : other->output[0],
+                                   other->input[i]);
+            }
+        }
+    }
+    return MS_OK;
+}
 
 static int import_batch_norm(struct importer *m, const MsOnnx__Node *node)
 {
@@ -19,7 +65,8 @@ static int import_batch_norm(struct importer *m, const MsOnnx__Node *node)
                               "before they are flattened, or without statistics of the batch");
     }
     x = x < NO_VALUE ? x : import_image(m, node, 0);
-    int rc = x < 0 ? x : attribute_real(m, node, "epsilon", 1e-5, &epsilon);
+    int rc = x < 0 ? x : refuse_called_again(m, node);
+    rc = rc < 0 ? rc : attribute_real(m, node, "epsilon", 1e-5, &epsilon);
     rc = rc < 0 ? rc : attribute_real(m, node, "momentum", 0.9, &momentum);
     for (size_t i = 0; i < 4 && rc == MS_OK; i++) {
         rc = import_param(m, node, i + 1, 1, &param);

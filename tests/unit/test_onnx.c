@@ -141,6 +141,7 @@ static const char *const models[] = {
     "upwards-dynamo",
     "norms-torchscript",
     "norms-dynamo",
+    "norms-alike-torchscript",
     "gated-torchscript",
     "scale-dynamo",
     "rezero-dynamo",
@@ -524,6 +525,12 @@ static const struct {
      "(LayerNormalization, opset 17): axis -1: layer norms are over all values of a sample"},
     {"norms-dynamo-optimized.onnx",
      "(InstanceNormalization, opset 18): val_6 is a constant that the exporter made"},
+    {"norm-twice-dynamo.onnx",
+     "node node__native_batch_norm_legit_functional_1__0 (BatchNormalization, opset 18): it is the "
+     "norm of node node__native_batch_norm_legit_functional__0 once more: both calls move the "},
+    {"norm-twice-torchscript.onnx",
+     "it is the norm of node /norm/BatchNormalization once more: both calls move the statistic "
+     "norm.running_mean, and a batch_norm has its own ones; give each call a module of its own"},
     {"norm-half-dynamo.onnx", "its scale is a number, and not trained"},
     {"clip-0-20-torchscript.onnx", "what it makes is none of the functions that layers have"},
     {"clip-30-torchscript.onnx", "what it makes is none of the functions that layers have"},

@@ -411,6 +411,11 @@ def main_traps():
     keep("norm-of-width-torchscript", nn.Sequential(nn.LayerNorm(5), nn.Flatten(), nn.Linear(90, 4)), images, "torchscript")
     keep("norm-half-dynamo", Of(lambda s, x: s.fc(pooled(f.instance_norm(x, weight=torch.full((3,), 0.5), bias=torch.zeros(3)))), fc=nn.Linear(3, 4)), images, "dynamo", opset=18)
     conv = lambda out=3: nn.Conv2d(3, out, 3, padding=1)
+    twice = lambda: Of(lambda s, x: s.fc(pooled(s.norm(f.relu(s.norm(s.conv(x)))))), conv=conv(), norm=nn.BatchNorm2d(3), fc=nn.Linear(3, 4))
+    keep("norm-twice-torchscript", twice(), images, "torchscript", True)
+    keep("norm-twice-dynamo", twice(), images, "dynamo", True, opset=18)
+    alike = Of(lambda s, x: s.fc(pooled(s.second(f.relu(s.first(s.conv(x)))))), conv=conv(), first=nn.BatchNorm2d(3), second=nn.BatchNorm2d(3), fc=nn.Linear(3, 4))
+    keep("norms-alike-torchscript", alike, images, "torchscript")
     keep("called-input-dynamo", randomized(Of(lambda s, x: s.fc(pooled(f.relu(x + s.input(x)))), input=conv(), fc=nn.Linear(3, 4)), 8), images, "dynamo", opset=18)
     keep("called-input-torchscript", randomized(Of(lambda s, x: s.fc(pooled(torch.cat([s.input(x), s.other(x), x], 1))), input=conv(), other=conv(2), fc=nn.Linear(8, 4)), 9),
          images, "torchscript")
