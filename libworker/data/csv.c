@@ -10,6 +10,7 @@
 #include "libworker/data/targets.h"
 #include "proto/grow.h"
 #include "proto/macros.h"
+#include "proto/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,6 +32,7 @@ struct csv {
     size_t *features; /* columns; base.info.channels of them */
     size_t target;
     int has_no_labels; /* the target's column may be missing, and is not read */
+    const char *lacks; /* behind an error of labels: that predictions need none, or "" */
     int has_names;     /* classes by name */
     char **names;      /* sorted, or as the job has them; owned */
     size_t n_names, names_room;
@@ -126,7 +128,7 @@ static int is_whole(const char *text, int64_t *ret)
 }
 
 /* What most are in tables of people, and what to do. */
-static const char *why_no_number(const char *text)
+static const char *why_no_number(const char *text, int is_feature)
 {
     const char *at = skip_blanks(text);
     char *end = NULL;
@@ -140,7 +142,10 @@ static const char *why_no_number(const char *text)
     if (end != at && *end == ',' && strspn(end + 1, "0123456789") > 0) {
         return "is no finite number: fractions are written with a point";
     }
-    return "is no finite number";
+    return end == at && is_feature
+               ? "is no finite number: where its column has words, name the others in "
+                 "dataset.columns"
+               : "is no finite number";
 }
 
 static int read_number(const struct place *place, const struct csv_fields *fields, size_t column,
@@ -150,10 +155,25 @@ static int read_number(const struct place *place, const struct csv_fields *field
     if (is_number(text, ret)) {
         return MS_OK;
     }
-    return fail_field(place, fields, column, why_no_number(text), err);
+    return fail_field(place, fields, column, why_no_number(text, column != place->set->target),
+                      err);
 }
 
 /* ---- classes ---- */
+
+static int fail_name(const struct place *place, const struct csv_fields *fields, struct ms_err *err)
+{
+    const struct csv *set = place->set;
+    char known[80];
+    char why[200];
+    int more = 1;
+    known[0] = '\0';
+    for (size_t i = 0; i < set->n_names && more; i++) {
+        more = ms_text_list(known, sizeof(known), set->names[i], strlen(set->names[i]), "'");
+    }
+    snprintf(why, sizeof(why), "is none of dataset.class_names (%s)%s", known, set->lacks);
+    return fail_field(place, fields, set->target, why, err);
+}
 
 static int compare_names(const void *a, const void *b)
 {
@@ -253,7 +273,7 @@ static int read_label(const struct place *place, const struct csv_fields *fields
     if (set->has_names) {
         label = find_name(set, text);
         if (label < 0) {
-            return fail_field(place, fields, set->target, "is none of dataset.class_names", err);
+            return fail_name(place, fields, err);
         }
     } else if (!is_whole(text, &label) || ((label < 0 || label >= set->base.info.classes) &&
                                            !data_is_ignored(&set->base.info.ignored, label))) {
@@ -333,9 +353,22 @@ static void csv_name(const struct data_source *source, int64_t row, char *buf, s
 
 /* ---- columns ---- */
 
+/* By which its first line would have more fields than the one that it has; NULL: it has several. */
+static const char *separator_of(const struct csv *set)
+{
+    return set->n_columns == 1 ? csv_columns_separator(set->header.field[0].text) : NULL;
+}
+
 static int fail_column(const struct csv *set, const char *name, const char *key, struct ms_err *err)
 {
     char here[160];
+    const char *separator = separator_of(set);
+    if (separator != NULL) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.140s has no column '%.60s' (dataset.%s): its first line is one field, "
+                       "'%.60s'; is it separated otherwise? Give dataset.separator: %s",
+                       set->path, name, key, set->header.field[0].text, separator);
+    }
     if (set->header.n == 0) {
         return ms_fail(err, MS_E_INVALID,
                        "%.140s has no column '%.60s' (dataset.%s); it has %zu columns, and no "
@@ -345,9 +378,9 @@ static int fail_column(const struct csv *set, const char *name, const char *key,
     const char *near = csv_columns_nearest(&set->header, name);
     csv_columns_say(&set->header, here, sizeof(here));
     return ms_fail(err, MS_E_INVALID,
-                   "%.120s has no column '%.60s' (dataset.%s)%s%.60s%s; it has %s", set->path, name,
-                   key, near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
-                   near != NULL ? "'?" : "", here);
+                   "%.120s has no column '%.60s' (dataset.%s)%s%.60s%s; it has %s%s", set->path,
+                   name, key, near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                   near != NULL ? "'?" : "", here, strcmp(key, "target") == 0 ? set->lacks : "");
 }
 
 /* By its name, or its number from 0 on, or from the end: -1 is the last one. */
@@ -395,6 +428,16 @@ static int choose_columns(struct csv *set, const char *columns, struct csv_chose
     return rc;
 }
 
+static int fail_one_column(const struct csv *set, struct ms_err *err)
+{
+    const char *separator = separator_of(set);
+    return ms_fail(err, MS_E_INVALID,
+                   "%.160s has one column, and needs a target and features: %s%s", set->path,
+                   separator != NULL ? "is it separated otherwise? Give dataset.separator: "
+                                     : "is the separator right (dataset.separator)?",
+                   separator != NULL ? separator : "");
+}
+
 /* A table without a header has them by position, whatever was trained on. */
 static int choose_features(struct csv *set, const struct data_spec *spec, struct ms_err *err)
 {
@@ -410,11 +453,13 @@ static int choose_features(struct csv *set, const struct data_spec *spec, struct
         rc = csv_columns_take(set->path, &set->header, kept, &chosen, err);
     }
     if (rc == MS_OK && chosen.n == 0) {
-        rc = ms_fail(
-            err, MS_E_INVALID,
-            "%.160s has one column, and needs a target and features: is the separator right "
-            "(dataset.separator)?",
-            set->path);
+        rc = fail_one_column(set, err);
+    }
+    const int lacks_one = (int64_t)chosen.n + 1 == spec->shape.channels;
+    if (rc == MS_OK && set->header.n == 0 && set->lacks[0] != '\0' && lacks_one) {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "%.160s has %zu columns, and %lld features and a target are wanted%s",
+                     set->path, set->n_columns, (long long)spec->shape.channels, set->lacks);
     }
     set->base.info.channels = (int64_t)chosen.n;
     if (rc == MS_OK && set->header.n > 0 && !set->has_no_labels) {
@@ -718,6 +763,7 @@ static int create(const struct data_spec *spec, const char *path, struct csv **r
     set->fd = -1;
     set->separator = separators[spec->separator];
     set->has_no_labels = spec->has_no_labels;
+    set->lacks = spec->may_lack_labels ? TARGETS_MAY_LACK : "";
     set->base = (struct data_source){
         .info = {.height = 1, .width = 1, .dtype = MS_F32, .ignored = spec->ignored},
         .read = csv_read,

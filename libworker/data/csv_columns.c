@@ -3,6 +3,7 @@
 #include "libworker/data/csv_columns.h"
 
 #include "libworker/data/sum.h"
+#include "proto/macros.h"
 #include "proto/nearest.h"
 #include "proto/text.h"
 
@@ -39,6 +40,18 @@ const char *csv_columns_nearest(const struct csv_fields *header, const char *nam
     const char *near = names != NULL ? ms_nearest(name, names, header->n) : NULL;
     free(names);
     return near;
+}
+
+const char *csv_columns_separator(const char *line)
+{
+    static const struct {
+        const char *of, *name;
+    } separators[] = {{";", "semicolon"}, {"\t", "tab"}, {",", "comma"}};
+    size_t i = 0;
+    while (i < MS_ARRAY_SIZE(separators) && strpbrk(line, separators[i].of) == NULL) {
+        i++;
+    }
+    return i < MS_ARRAY_SIZE(separators) ? separators[i].name : NULL;
 }
 
 void csv_columns_say(const struct csv_fields *header, char *buf, size_t size)

@@ -12,6 +12,10 @@ size_t csv_columns_find(const struct csv_fields *header, const char *name);
 /* The one that may have been meant; NULL: none is like it. */
 const char *csv_columns_nearest(const struct csv_fields *header, const char *name);
 
+/* Of a first line that came out as one field: which value of dataset.separator would part it;
+ * NULL: none does. */
+const char *csv_columns_separator(const char *line);
+
 /* Names of a header as errors have them, quoted, so that blanks show: "'a', ' b', ...". */
 void csv_columns_say(const struct csv_fields *header, char *buf, size_t size);
 

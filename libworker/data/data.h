@@ -114,6 +114,8 @@ struct data_spec {
     /* csv, numpy, safetensors; no key of a job's: the records have no labels, and each gets the
      * first class, or zeros. For predictions: data_identify is not for such a source. */
     int has_no_labels;
+    /* ... they may have none: errors of labels that are missing say so (--no-labels). */
+    int may_lack_labels;
     /* No key of a data set, but the job's: such a label is none of the classes, and no error. */
     struct data_ignored ignored;
     /* csv */

@@ -8,6 +8,7 @@
 #include "libworker/data/path.h"
 #include "libworker/data/source.h"
 #include "libworker/data/targets.h"
+#include "proto/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +146,8 @@ static int numpy_read(struct data_source *source, int64_t row, struct data_recor
 static void numpy_name(const struct data_source *source, int64_t row, char *buf, size_t size)
 {
     const struct numpy *set = (const struct numpy *)source;
-    snprintf(buf, size, "%.200s: row %lld", set->targets.name, (long long)row);
+    snprintf(buf, size, "%.200s: row %lld",
+             set->has_no_labels ? set->inputs.name : set->targets.name, (long long)row);
 }
 
 static int numpy_verify(struct data_source *source, struct ms_err *err)
@@ -248,10 +250,56 @@ static const struct pair pairs[2][4] = {
                    {"x", "y"}},
 };
 
+static const char *lacks_of(const struct data_spec *spec)
+{
+    return spec->may_lack_labels ? TARGETS_MAY_LACK : "";
+}
+
+/* What there is; of many the first ones. */
+static void show_arrays(const struct numpy *set, char *buf, size_t size)
+{
+    char list[1024];
+    numpy_place_list(&set->place, list, sizeof(list));
+    ms_text_words(buf, size, list[0] != '\0' ? list : "none");
+}
+
+/* Its training alone is there: "x_train". NULL: nothing is. */
+static const char *find_training(const struct numpy *set)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < 2 && found == NULL; i++) {
+        const char *name = pairs[DATA_TRAIN][i].inputs;
+        found = numpy_place_has(&set->place, name, NULL) > 0 ? name : NULL;
+    }
+    return found;
+}
+
+static int fail_pair(const struct numpy *set, const struct data_spec *spec, struct ms_err *err)
+{
+    char list[100];
+    const int part = spec->usage == DATA_TEST ? DATA_TEST : DATA_TRAIN;
+    const struct pair *pair = pairs[part];
+    const char *training = part == DATA_TEST && !spec->may_lack_labels ? find_training(set) : NULL;
+    show_arrays(set, list, sizeof(list));
+    if (training != NULL) {
+        return ms_fail(err, MS_E_NOT_FOUND,
+                       "data set %.120s has %s, and no arrays of a test (%s and %s, %s and %s): "
+                       "dataset.split: {test: 0.2} makes one of it, or name arrays with inputs and "
+                       "targets; it has: %s",
+                       set->path, training, pair[0].inputs, pair[0].targets, pair[1].inputs,
+                       pair[1].targets, list);
+    }
+    return ms_fail(err, MS_E_NOT_FOUND,
+                   "data set %.120s has none of the pairs %s and %s, %s and %s, images and labels, "
+                   "x and y; name its arrays with inputs and targets; it has: %s%s",
+                   set->path, pair[0].inputs, pair[0].targets, pair[1].inputs, pair[1].targets,
+                   list, lacks_of(spec));
+}
+
 static int find_pair(const struct numpy *set, const struct data_spec *spec, struct pair *ret,
                      struct ms_err *err)
 {
-    char list[160];
+    char list[120];
     const int part = spec->usage == DATA_TEST ? DATA_TEST : DATA_TRAIN;
     if (spec->inputs[0] != '\0') {
         *ret = (struct pair){spec->inputs, spec->targets};
@@ -265,9 +313,9 @@ static int find_pair(const struct numpy *set, const struct data_spec *spec, stru
         if (missing == NULL) {
             return rc < 0 ? rc : MS_OK;
         }
-        numpy_place_list(&set->place, list, sizeof(list));
-        return ms_fail(err, MS_E_NOT_FOUND, "data set %.140s has no array %.40s; it has: %s",
-                       set->path, missing, list[0] != '\0' ? list : "none");
+        show_arrays(set, list, sizeof(list));
+        return ms_fail(err, MS_E_NOT_FOUND, "data set %.140s has no array %.40s; it has: %s%s",
+                       set->path, missing, list, missing == ret->targets ? lacks_of(spec) : "");
     }
     for (size_t i = 0; i < MS_ARRAY_SIZE(pairs[0]); i++) {
         int rc = numpy_place_has(&set->place, pairs[part][i].inputs, err);
@@ -279,19 +327,20 @@ static int find_pair(const struct numpy *set, const struct data_spec *spec, stru
             return rc < 0 ? rc : MS_OK;
         }
     }
-    numpy_place_list(&set->place, list, sizeof(list));
-    return ms_fail(err, MS_E_NOT_FOUND,
-                   "data set %.120s has none of the pairs %s and %s, %s and %s, images and labels, "
-                   "x and y; name its arrays with inputs and targets; it has: %.120s",
-                   set->path, pairs[part][0].inputs, pairs[part][0].targets, pairs[part][1].inputs,
-                   pairs[part][1].targets, list[0] != '\0' ? list : "none");
+    return fail_pair(set, spec, err);
 }
 
-static int open_place(enum data_kind kind, const char *path, struct numpy_place *ret,
+static int open_place(const struct data_spec *spec, const char *path, struct numpy_place *ret,
                       struct ms_err *err)
 {
-    return kind == DATA_SAFETENSORS ? numpy_place_open_tensors(path, ret, err)
-                                    : numpy_place_open(path, ret, err);
+    int rc = spec->kind == DATA_SAFETENSORS ? numpy_place_open_tensors(path, ret, err)
+                                            : numpy_place_open(path, ret, err);
+    return rc < 0 || !ret->is_array || spec->has_no_labels
+               ? rc
+               : ms_fail(err, MS_E_INVALID,
+                         "%.140s is one array: dataset.path names the folder with it and its "
+                         "targets, or a .npz; dataset.inputs and dataset.targets name the arrays%s",
+                         path, lacks_of(spec));
 }
 
 /* By the names of the first two pairs; what is named is one set. */
@@ -299,7 +348,7 @@ int numpy_parts(const struct data_spec *spec, const char *path, struct data_part
                 struct ms_err *err)
 {
     struct numpy_place place;
-    int rc = spec->inputs[0] == '\0' ? open_place(spec->kind, path, &place, err) : MS_OK;
+    int rc = spec->inputs[0] == '\0' ? open_place(spec, path, &place, err) : MS_OK;
     if (rc < 0 || spec->inputs[0] != '\0') {
         return rc;
     }
@@ -495,7 +544,7 @@ static int open_targets(struct numpy *set, const struct data_spec *spec, const c
 static int open_arrays(struct numpy *set, const struct data_spec *spec, struct ms_err *err)
 {
     struct pair pair = {NULL, NULL};
-    int rc = open_place(spec->kind, set->path, &set->place, err);
+    int rc = open_place(spec, set->path, &set->place, err);
     rc = rc < 0 ? rc : find_pair(set, spec, &pair, err);
     rc = rc < 0 ? rc : numpy_array_open(&set->place, pair.inputs, &set->inputs, err);
     rc = rc < 0 ? rc : measure_inputs(set, spec, err);

@@ -31,15 +31,12 @@ int numpy_place_open(const char *path, struct numpy_place *ret, struct ms_err *e
     if (pread(ret->archive, magic, sizeof(magic), 0) < 0) {
         rc = ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", path);
     } else if (magic[0] == 0x93 && magic[1] == 'N') {
-        rc = ms_fail(err, MS_E_INVALID,
-                     "%.200s is one array: dataset.path names the folder with it and its targets, "
-                     "or a .npz; dataset.inputs and dataset.targets name the arrays",
-                     path);
+        ret->is_array = 1;
     } else if (magic[0] != 'P' || magic[1] != 'K') {
         rc = ms_fail(err, MS_E_INVALID,
                      "%.200s is no .npz archive; write it with np.savez(file, x=..., y=...)", path);
     }
-    if (rc < 0) {
+    if (rc < 0 || ret->is_array) { /* which is opened by its path, as in a folder */
         numpy_place_close(ret);
     }
     return rc;
@@ -67,7 +64,9 @@ static char *file_path(const struct numpy_place *place, const char *name)
 {
     const size_t size = strlen(place->path) + strlen(name) + sizeof("/.npy");
     char *path = malloc(size);
-    if (path != NULL) {
+    if (path != NULL && place->is_array) {
+        snprintf(path, size, "%s", place->path);
+    } else if (path != NULL) {
         snprintf(path, size, "%s/%s.npy", place->path, name);
     }
     return path;
@@ -75,6 +74,9 @@ static char *file_path(const struct numpy_place *place, const char *name)
 
 int numpy_place_has(const struct numpy_place *place, const char *name, struct ms_err *err)
 {
+    if (place->is_array) {
+        return 1;
+    }
     if (place->tensors != NULL) {
         return safetensors_find(place->tensors, name) != NULL;
     }

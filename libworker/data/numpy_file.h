@@ -9,7 +9,8 @@
 struct safetensors;
 struct numpy_place {             /* where the arrays are */
     const char *path;            /* expanded; borrowed */
-    int archive;                 /* descriptor of the .npz; -1: a folder, or tensors */
+    int archive;                 /* descriptor of the .npz; -1: all others */
+    int is_array;                /* path is one array itself, whatever name is asked for */
     struct safetensors *tensors; /* owned; NULL: others */
 };
 
@@ -20,7 +21,7 @@ struct numpy_array {
     struct stored *bytes; /* the elements */
 };
 
-/* Opens what path is: MS_E_INVALID where it is neither. */
+/* Opens what path is, a folder, an archive or one array; MS_E_INVALID where it is none of them. */
 int numpy_place_open(const char *path, struct numpy_place *ret, struct ms_err *err);
 /* A file of tensors. */
 int numpy_place_open_tensors(const char *path, struct numpy_place *ret, struct ms_err *err);

@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+/* What an error of missing labels says behind its cause where predictions could do without
+ * (data_spec.may_lack_labels). */
+#define TARGETS_MAY_LACK "; data without labels are predicted with --no-labels"
+
 struct targets_range {
     const char *name; /* of the file, for errors; borrowed */
     int64_t classes;  /* that the job has; 0: any number of them */

@@ -134,6 +134,7 @@ static int open_source(struct pass *pass, struct ms_err *err)
     spec->has_no_labels = pass->common->cfg->has_no_labels;
     const int may_lack =
         spec->kind == DATA_CSV || spec->kind == DATA_NUMPY || spec->kind == DATA_SAFETENSORS;
+    spec->may_lack_labels = !pass->common->is_judged && may_lack && !spec->has_no_labels;
     int rc = !spec->has_no_labels || may_lack
                  ? open_spec(pass, spec, err)
                  : ms_fail(err, MS_E_INVALID,

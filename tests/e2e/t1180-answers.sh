@@ -209,6 +209,14 @@ ok "its words are classes" bash -c '"$1" predict "$2" | head -n 1 | grep -qx "sa
 printf 'a,b\n0,0\n1,-1\n' >"$T/unknown.csv"
 ok "a table without its target is answered for" bash -c '"$1" predict "$2" -d "$3" --no-labels --top 1 --format json | jq -es "length == 2 and (.[0] | has(\"label\") | not)" >/dev/null' - \
     "$MSCTL" "$T/table" "$T/unknown.csv"
+ok "who forgets to say so hears of it" says "has no column 'kind' (dataset.target); it has 'a', 'b'; data without labels are predicted with --no-labels" "$MSCTL" predict "$T/table" -d "$T/unknown.csv"
+ok "an evaluation needs them" bash -c '! "$1" eval "$2" -d "$3" 2>&1 | grep -q -e --no-labels' - "$MSCTL" "$T/table" "$T/unknown.csv"
+sed "s/evaluate: .*/evaluate: null/" "$T/mixed.yaml" >"$T/bytes.yaml"
+ok "arrays are learned" run bytes "$T/bytes.yaml"
+ok "one array alone is answered for" bash -c '"$1" predict "$2" -d "$3" --no-labels --format json | jq -es "length == 8 and (.[0] | has(\"label\") | not)" >/dev/null' - \
+    "$MSCTL" "$T/bytes" "$T/mixed/x_train.npy"
+ok "and named where labels are wanted" says "x_train.npy is one array: dataset.path names the folder with it and its targets, or a .npz; dataset.inputs and dataset.targets name the arrays; data without labels are predicted with --no-labels" \
+    "$MSCTL" predict "$T/bytes" -d "$T/mixed/x_train.npy"
 
 # ---- what cannot be
 ok "a folder that is no run" status 4 "$MSCTL" eval "$T/new"

@@ -162,7 +162,80 @@ START_TEST(words_are_classes_in_their_order)
     ck_ms_ok(data_read(source, 2, &record, err));
     ck_assert_int_eq(record.label, 1);
     ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID,
-                "t.csv:3:1: column kind: 'virgin;ica' is none of dataset.class_names");
+                "t.csv:3:1: column kind: 'virgin;ica' is none of dataset.class_names ('setosa', "
+                "'alba')");
+    data_close(source);
+}
+END_TEST
+
+static const struct {
+    const char *text, *target;
+    enum data_separator separator;
+    const char *part;
+} parted_otherwise[] = {
+    {"len;width;height;kind\n1;2;3;a\n", "kind", DATA_COMMA,
+     "has no column 'kind' (dataset.target): its first line is one field, 'len;width;height;kind'; "
+     "is it separated otherwise? Give dataset.separator: semicolon"},
+    {"a\tb\n1\t0\n", "b", DATA_COMMA, "Give dataset.separator: tab"},
+    {"a,b\n1,0\n", "b", DATA_TAB, "Give dataset.separator: comma"},
+    {"a;b\n1;0\n", "", DATA_COMMA,
+     "has one column, and needs a target and features: is it separated otherwise? Give "
+     "dataset.separator: semicolon"},
+    {"a b\n1\n", "", DATA_COMMA, "is the separator right (dataset.separator)?"},
+};
+
+START_TEST(another_separator_is_named)
+{
+    struct data_spec spec = spec_with(parted_otherwise[_i].text);
+    struct data_source *source = NULL;
+    spec.separator = parted_otherwise[_i].separator;
+    snprintf(spec.target, sizeof(spec.target), "%s", parted_otherwise[_i].target);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, parted_otherwise[_i].part);
+}
+END_TEST
+
+/* Words of a feature's column, and not those of a target. */
+START_TEST(a_column_of_words_may_be_left_out)
+{
+    struct data_spec spec = spec_with("a,city,y\n1,Rome,0.5\n");
+    struct data_source *source = opened(&spec);
+    struct data_record record;
+    ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
+                "column city: 'Rome' is no finite number: where its column has words, name the "
+                "others in dataset.columns");
+    data_close(source);
+}
+END_TEST
+
+/* What is predicted needs no labels, and who has none hears of it. */
+START_TEST(labels_that_are_missing_may_be_missing)
+{
+    static const char hint[] = "; data without labels are predicted with --no-labels";
+    char want[256];
+    struct data_source *source = NULL;
+    struct data_record record;
+    struct data_spec spec = spec_with("a,b\n1,2\n");
+    snprintf(spec.target, sizeof(spec.target), "kind");
+    spec.shape = (struct data_shape){2, 1, 1, 2, 0};
+    for (spec.may_lack_labels = 0; spec.may_lack_labels < 2; spec.may_lack_labels++) {
+        struct ms_err why = {0, ""};
+        snprintf(want, sizeof(want), "has no column 'kind' (dataset.target); it has 'a', 'b'%s",
+                 spec.may_lack_labels ? hint : "");
+        ck_assert_int_eq(data_open(&spec, &source, &why), MS_E_INVALID);
+        ck_assert_str_eq(strstr(why.text, "has no"), want);
+    }
+    spec = spec_with("1,2\n");
+    spec.may_lack_labels = 1;
+    spec.has_header = 0;
+    spec.shape = (struct data_shape){2, 1, 1, 2, 0};
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                "has 2 columns, and 2 features and a target are wanted; data without labels");
+    spec = spec_with("a,kind\n1,rosa\n");
+    spec.may_lack_labels = 1;
+    snprintf(spec.class_names, sizeof(spec.class_names), "alba\nsetosa");
+    source = opened(&spec);
+    ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
+                "'rosa' is none of dataset.class_names ('alba', 'setosa'); data without labels");
     data_close(source);
 }
 END_TEST
@@ -563,6 +636,9 @@ int main(void)
     tcase_add_test(tc, without_labels_a_number_is_no_feature);
     tcase_add_test(tc, a_label_out_of_range_is_named);
     tcase_add_test(tc, a_file_of_many_pieces_has_all_its_rows);
+    tcase_add_loop_test(tc, another_separator_is_named, 0, (int)MS_ARRAY_SIZE(parted_otherwise));
+    tcase_add_test(tc, a_column_of_words_may_be_left_out);
+    tcase_add_test(tc, labels_that_are_missing_may_be_missing);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

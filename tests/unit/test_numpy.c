@@ -276,6 +276,61 @@ START_TEST(arrays_may_have_no_labels)
 }
 END_TEST
 
+/* One array is enough then, whatever it is called. */
+START_TEST(one_array_may_be_all_that_is_predicted)
+{
+    static const char hint[] = "; data without labels are predicted with --no-labels";
+    const char *dir = test_dir_make();
+    const float x[2] = {1, 2};
+    struct data_spec spec = spec_of(dir, "/new.npy");
+    struct data_source *source = NULL;
+    struct data_record record;
+    char name[512];
+    npy_write(dir, "new.npy", "<f4", "(2, 1)", x, sizeof(x));
+    spec.may_lack_labels = 1;
+    spec.shape = (struct data_shape){1, 1, 1, 5, 0};
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "is one array");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, hint);
+    spec.has_no_labels = 1;
+    for (int i = 0; i < 2; i++) { /* also where the training named its arrays */
+        source = opened(&spec);
+        ck_ms_ok(data_read(source, 1, &record, err));
+        ck_assert_float_eq(((const float *)record.values)[0], 2);
+        data_name_record(source, 1, name, sizeof(name));
+        ck_assert_ptr_nonnull(strstr(name, "/new.npy: row 1"));
+        data_close(source);
+        snprintf(spec.inputs, sizeof(spec.inputs), "x");
+        snprintf(spec.targets, sizeof(spec.targets), "y");
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(arrays_that_are_missing_say_what_helps)
+{
+    const char *dir = test_dir_make();
+    const float x[2] = {1, 2};
+    const int32_t y[2] = {0, 1};
+    struct data_spec spec = spec_of(dir, "");
+    struct data_source *source = NULL;
+    npy_write(dir, "x_train.npy", "<f4", "(2, 1)", x, sizeof(x));
+    npy_write(dir, "y_train.npy", "<i4", "(2,)", y, sizeof(y));
+    spec.usage = DATA_TEST;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND,
+                " has x_train, and no arrays of a test (x_test and y_test, test_images and "
+                "test_labels): dataset.split: {test: 0.2} makes one of it, or name arrays with "
+                "inputs and targets; it has: ");
+    spec.may_lack_labels = 1;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND,
+                "has none of the pairs x_test and y_test");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "predicted with --no-labels");
+    snprintf(spec.inputs, sizeof(spec.inputs), "x_train");
+    snprintf(spec.targets, sizeof(spec.targets), "labels");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "predicted with --no-labels");
+    test_dir_remove(dir);
+}
+END_TEST
+
 /* ---- what does not fit ---- */
 
 static const struct {
@@ -614,6 +669,8 @@ int main(void)
     tcase_add_test(tc, a_damaged_archive_is_named);
     tcase_add_loop_test(tc, a_damaged_archive_that_is_not_packed_is_named, 0, 2);
     tcase_add_test(tc, a_file_that_is_no_archive_is_refused);
+    tcase_add_test(tc, one_array_may_be_all_that_is_predicted);
+    tcase_add_test(tc, arrays_that_are_missing_say_what_helps);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
