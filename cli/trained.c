@@ -21,9 +21,9 @@ struct finding {
     const char *word;
     enum word_kind kind;
     char job[MS_PATH_MAX + 32]; /* its file */
-    const char *extra[2];       /* keys that win over the file's; --set wins over them */
+    const char *extra[4];       /* keys that win over the file's; --set wins over them */
     char *owned[2];
-    size_t n_extra;
+    size_t n_extra, n_owned;
 };
 
 static int ends_in(const char *path, const char *ending)
@@ -158,7 +158,47 @@ static int find_job(struct finding *finding, const char *weights, struct ms_err 
                          ms_text_end(shown, sizeof(shown), weights));
 }
 
-static int load(const struct finding *finding, struct job *ret, struct ms_err *err)
+/* Does one of --set say the key, or one below it? */
+static int is_below(const char *key_value, const char *key)
+{
+    const size_t length = strlen(key);
+    return strncmp(key_value, key, length) == 0 &&
+           (key_value[length] == '.' || key_value[length] == '=');
+}
+
+static int sets(const struct cli_args *args, const char *key)
+{
+    const char *values[CLI_GIVEN_MAX];
+    const size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
+    size_t i = 0;
+    while (i < n && !is_below(values[i], key)) {
+        i++;
+    }
+    return i < n;
+}
+
+/* One that gives the whole section, or of what kind it is. */
+static int sets_kind(const struct cli_args *args)
+{
+    static const char *const keys[] = {"evaluate=", "evaluate.dataset=", "evaluate.dataset.kind="};
+    const char *values[CLI_GIVEN_MAX];
+    const size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
+    int is = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < MS_ARRAY_SIZE(keys); k++) {
+            is |= strncmp(values[i], keys[k], strlen(keys[k])) == 0;
+        }
+    }
+    return is;
+}
+
+/* What --set says of an evaluation may be of that of --data alone, which is not known yet. */
+static int waits_for_data(const struct finding *finding)
+{
+    return cli_value(finding->args, "data") != NULL && !sets_kind(finding->args);
+}
+
+static int load(const struct finding *finding, int has_data, struct job *ret, struct ms_err *err)
 {
     const char *values[CLI_GIVEN_MAX];
     struct job_override overrides[CLI_GIVEN_MAX + MS_ARRAY_SIZE(finding->extra)];
@@ -168,7 +208,9 @@ static int load(const struct finding *finding, struct job *ret, struct ms_err *e
     }
     const size_t n_set = cli_values(finding->args, "set", values, CLI_GIVEN_MAX);
     for (size_t i = 0; i < n_set; i++) {
-        overrides[n++].key_value = values[i];
+        if (has_data || !is_below(values[i], "evaluate")) {
+            overrides[n++].key_value = values[i];
+        }
     }
     return n == 0 && finding->kind != WORD_JOB ? job_load_kept(finding->job, ret, err)
                                                : job_load(finding->job, overrides, n, 0, ret, err);
@@ -180,7 +222,7 @@ static int add_path(struct finding *finding, const char *before, const char *pat
     char *text = NULL;
     int rc = cli_model_path_key(before, path, behind, &text, err);
     if (rc == MS_OK) {
-        finding->owned[finding->n_extra] = text;
+        finding->owned[finding->n_owned++] = text;
         finding->extra[finding->n_extra++] = text;
     }
     return rc;
@@ -199,11 +241,27 @@ static void kind_of(const struct job *job, const char *section, char *ret, size_
     free(text);
 }
 
-/* All else about them is as the training has it. */
+/* Of an evaluation that the job has, all but its place holds for another one, which has the usual
+ * parts. Another program has arguments of its own. */
+static int add_place(struct finding *finding, const struct job *job, const char *kind,
+                     const char *path, struct ms_err *err)
+{
+    const enum data_kind of = job->evaluate_dataset.kind;
+    char before[128] = "evaluate.dataset.path=";
+    if (!job->has_evaluate || of == DATA_PROGRAM || sets_kind(finding->args)) {
+        snprintf(before, sizeof(before), "evaluate.dataset={kind: %s, path: ", kind);
+        return add_path(finding, before, path, "}", err);
+    }
+    finding->extra[finding->n_extra++] = "evaluate.dataset.usage=test";
+    if (data_kind_is_own(of)) {
+        finding->extra[finding->n_extra++] = "evaluate.dataset.split=null";
+    }
+    return add_path(finding, before, path, "", err);
+}
+
 static int add_data(struct finding *finding, const struct job *job, struct ms_err *err)
 {
     const char *path = cli_value(finding->args, "data");
-    char before[128];
     char kind[MS_NAME_MAX + 1];
     if (path == NULL) {
         return MS_OK;
@@ -215,8 +273,7 @@ static int add_data(struct finding *finding, const struct job *job, struct ms_er
                        "nowhere; give --set 'evaluate={dataset: {...}}'",
                        path, kind);
     }
-    snprintf(before, sizeof(before), "evaluate.dataset={kind: %s, path: ", kind);
-    int rc = add_path(finding, before, path, "}", err);
+    const int rc = add_place(finding, job, kind, path, err);
     return rc < 0 ? ms_err_prefix(err, "--data") : rc;
 }
 
@@ -246,19 +303,6 @@ static int check_data(const struct finding *finding, const struct job *job, stru
                : refuse_program(finding, err);
 }
 
-static int sets_dataset(const struct cli_args *args)
-{
-    const char *values[CLI_GIVEN_MAX];
-    const size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
-    const size_t length = strlen("dataset");
-    size_t i = 0;
-    while (i < n && (strncmp(values[i], "dataset", length) != 0 ||
-                     (values[i][length] != '.' && values[i][length] != '='))) {
-        i++;
-    }
-    return i < n;
-}
-
 /* Nobody named it: no file that it names is opened to settle it, and no program started. What is
  * set of the training's data would have them settled anew. */
 static int check_kept(const struct finding *finding, struct job *scratch, struct ms_err *err)
@@ -266,7 +310,7 @@ static int check_kept(const struct finding *finding, struct job *scratch, struct
     char shown[SHOWN];
     struct ms_err why = {0, ""};
     int rc = job_load_kept(finding->job, scratch, &why);
-    if (rc == MS_OK && scratch->dataset.kind == DATA_PROGRAM && sets_dataset(finding->args)) {
+    if (rc == MS_OK && scratch->dataset.kind == DATA_PROGRAM && sets(finding->args, "dataset")) {
         return refuse_program(finding, err);
     }
     return rc == MS_OK ? MS_OK
@@ -283,10 +327,10 @@ static int take_job(struct finding *finding, struct trained *ret, struct ms_err 
     if (rc == MS_OK && ends_in(ret->weights, ".onnx")) { /* it brings its network */
         rc = add_path(finding, "network=", ret->weights, "", err);
     }
-    rc = rc < 0 ? rc : load(finding, &ret->job, err);
+    rc = rc < 0 ? rc : load(finding, !waits_for_data(finding), &ret->job, err);
     const size_t before = finding->n_extra;
     rc = rc < 0 ? rc : add_data(finding, &ret->job, err);
-    rc = rc == MS_OK && finding->n_extra > before ? load(finding, &ret->job, err) : rc;
+    rc = rc == MS_OK && finding->n_extra > before ? load(finding, 1, &ret->job, err) : rc;
     return rc < 0 ? rc : check_data(finding, &ret->job, err);
 }
 
@@ -319,7 +363,7 @@ int trained_find(const struct cli_args *args, struct trained *ret, struct ms_err
     if (rc == MS_OK) {
         find_plan(&finding, ret->weights, ret);
     }
-    for (size_t i = 0; i < MS_ARRAY_SIZE(finding.owned); i++) {
+    for (size_t i = 0; i < finding.n_owned; i++) {
         free(finding.owned[i]);
     }
     return rc;

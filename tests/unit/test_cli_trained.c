@@ -88,21 +88,33 @@ static void teardown(void)
     test_dir_remove(dir);
 }
 
-static int find(const char *word, const char *name, const char *value, struct ms_err *err)
+enum { WORDS_MAX = 5 };
+
+/* Up to the first "". */
+static int find_with(const char *const words[WORDS_MAX], struct ms_err *err)
 {
     static const struct cli_option options[] = {TRAINED_OPTIONS, {NULL, 0, NULL, NULL, NULL}};
     const struct cli_option *const tables[] = {options};
     static struct cli_args args;
-    char *argv[] = {strdup(word), strdup(name), strdup(value)};
+    char *argv[WORDS_MAX];
+    int n = 0;
+    for (; n < WORDS_MAX && words[n][0] != '\0'; n++) {
+        argv[n] = strdup(words[n]);
+    }
     memset(&args, 0, sizeof(args));
     args.command = "msctl eval";
-    ck_assert_int_eq(
-        cli_options_parse(tables, 1, name[0] != '\0' ? 3 : 1, argv, 0, NULL, &args, NULL), MS_OK);
+    ck_assert_int_eq(cli_options_parse(tables, 1, n, argv, 0, NULL, &args, NULL), MS_OK);
     int rc = trained_find(&args, &trained, err);
-    for (size_t i = 0; i < MS_ARRAY_SIZE(argv); i++) {
+    for (int i = 0; i < n; i++) {
         free(argv[i]);
     }
     return rc;
+}
+
+static int find(const char *word, const char *name, const char *value, struct ms_err *err)
+{
+    const char *const words[WORDS_MAX] = {word, name, value, "", ""};
+    return find_with(words, err);
 }
 
 static const struct {
@@ -220,6 +232,70 @@ START_TEST(keys_of_the_job_may_be_set)
 }
 END_TEST
 
+#define ARRAYS                                                                                     \
+    "network: [flatten, dense: {out: classes}]\nbatch_size: 4\n"                                   \
+    "optimizer: {kind: sgd, learning_rate: 1}\n"                                                   \
+    "dataset: {kind: numpy, path: /nowhere/a, shape: [2], classes: 2%s}\n"                         \
+    "evaluate: {dataset: {kind: numpy, path: /nowhere/%s}}\n"
+
+/* --data is another place of data like those of the evaluation. */
+START_TEST(other_data_are_read_as_those_of_the_evaluation)
+{
+    char text[1024];
+    const struct data_spec *data = &trained.job.evaluate_dataset;
+    snprintf(text, sizeof(text), ARRAYS, "", "b, inputs: a, targets: b, layout: nhwc");
+    put_job("run/job.json", text);
+    ck_ms_ok(find(in_dir("run"), "--data", in_dir("bare"), err));
+    ck_assert_str_eq(strrchr(data->path, '/'), "/bare");
+    ck_assert_str_eq(data->inputs, "a");
+    ck_assert_str_eq(data->targets, "b");
+    ck_assert_int_eq(data->layout, DATA_LAYOUT_NHWC);
+
+    snprintf(text, sizeof(text), ARRAYS, ", inputs: x, targets: y, split: {test: 0.5}", "a");
+    put_job("run/job.json", text);
+    ck_ms_ok(find(in_dir("run"), "--data", in_dir("bare"), err));
+    ck_assert_str_eq(data->inputs, "x");
+    ck_assert_int_eq(data->has_split, 0);
+    ck_ms_ok(find(in_dir("run"), "", "", err));
+    ck_assert_int_eq(data->has_split, 1);
+    snprintf(text, sizeof(text), ARRAYS, "", "b, usage: train");
+    put_job("run/job.json", text);
+    ck_ms_ok(find(in_dir("run"), "--data", in_dir("bare"), err));
+    ck_assert_int_eq(data->usage, DATA_TEST);
+}
+END_TEST
+
+static const struct {
+    const char *evaluate, *set;
+    enum data_kind kind;
+    enum data_usage usage;
+} with_data[] = {
+    {"", "evaluate.dataset.usage=all", DATA_CIFAR10, DATA_ALL},
+    {"", "evaluate.batch_size=3", DATA_CIFAR10, DATA_TEST},
+    {"evaluate: {dataset: {kind: cifar10, path: /nowhere/b}}\n", "evaluate.dataset.usage=train",
+     DATA_CIFAR10, DATA_TRAIN},
+};
+
+/* Also where the job has no evaluation but that of --data. */
+START_TEST(keys_of_other_data_may_be_set)
+{
+    char text[1024];
+    const struct data_spec *data = &trained.job.evaluate_dataset;
+    const char *const words[WORDS_MAX] = {in_dir("run"), "--data", in_dir("bare"), "--set",
+                                          with_data[_i].set};
+    snprintf(text, sizeof(text),
+             "network: [flatten, dense: {out: classes}]\nbatch_size: 4\n"
+             "optimizer: {kind: sgd, learning_rate: 1}\n"
+             "dataset: {kind: cifar10, path: /nowhere/a}\n%s",
+             with_data[_i].evaluate);
+    put_job("run/job.json", text);
+    ck_ms_ok(find_with(words, err));
+    ck_assert_int_eq(data->kind, with_data[_i].kind);
+    ck_assert_int_eq(data->usage, with_data[_i].usage);
+    ck_assert_str_eq(strrchr(data->path, '/'), "/bare");
+}
+END_TEST
+
 /* A job that lies there starts nothing; one that is named is trusted. */
 START_TEST(a_program_is_started_for_a_job_that_is_named_alone)
 {
@@ -256,6 +332,8 @@ int main(void)
     tcase_add_test(tc, data_without_a_manifest_are_a_file_of_weights);
     tcase_add_test(tc, a_job_that_no_run_left_is_not_settled);
     tcase_add_test(tc, keys_of_the_job_may_be_set);
+    tcase_add_test(tc, other_data_are_read_as_those_of_the_evaluation);
+    tcase_add_loop_test(tc, keys_of_other_data_may_be_set, 0, MS_ARRAY_SIZE(with_data));
     tcase_add_test(tc, a_program_is_started_for_a_job_that_is_named_alone);
     suite_add_tcase(suite, tc);
     return test_run(suite);
