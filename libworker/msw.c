@@ -2,8 +2,8 @@
 #include "libworker/msw_impl.h"
 
 #include "config.h"
-#include "libworker/data/image_memory.h"
 #include "libworker/node/dynamic.h"
+#include "libworker/node/image_memory.h"
 #include "libworker/node/worker.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* job_inputs.c - are the files there that a job reads? */
 #include "libworker/data/path.h"
 #include "libworker/data/weights_file.h"
-#include "libworker/graph/graph.h"
 #include "libworker/job/first_weights.h"
 #include "libworker/job/job.h"
 #include "libworker/network/network.h"

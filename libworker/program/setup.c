@@ -1,8 +1,8 @@
 /* setup.c - what settings, files and environment make of a worker */
 #include "libworker/comm/comm.h"
-#include "libworker/data/image_memory.h"
 #include "libworker/data/path.h"
 #include "libworker/host/team_stack.h"
+#include "libworker/node/image_memory.h"
 #include "libworker/node/job_folders.h"
 #include "libworker/plan/plan.h"
 #include "libworker/program/plan_given.h"

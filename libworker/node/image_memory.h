@@ -1,7 +1,7 @@
-/* image_memory.h - how much memory decoded images of a host may take (decoded.h): what msworker and
- * programs with the library are told about it */
-#ifndef DATA_IMAGE_MEMORY_H
-#define DATA_IMAGE_MEMORY_H
+/* image_memory.h - how much memory decoded images of a host may take (libworker/data/decoded.h):
+ * what msworker and programs with the library are told about it */
+#ifndef NODE_IMAGE_MEMORY_H
+#define NODE_IMAGE_MEMORY_H
 
 #include "proto/settings.h"
 

@@ -1,5 +1,5 @@
 /* image_memory.c - how much memory decoded images of a host may take */
-#include "libworker/data/image_memory.h"
+#include "libworker/node/image_memory.h"
 
 #include <stddef.h>
 
