@@ -28,6 +28,7 @@ struct csv {
     int64_t *at; /* where row i begins; one more: where the last one ends */
     size_t n_at, at_room;
     struct csv_fields header; /* names; n 0: none */
+    int64_t header_line;
     size_t n_columns;
     size_t *features; /* columns; base.info.channels of them */
     size_t target;
@@ -77,7 +78,8 @@ static int64_t line_of(const struct place *place)
     struct csv_scan *scan = NULL;
     struct csv_record record;
     int64_t line = place->line;
-    if (line == 0 && csv_scan_create(place->set->fd, place->set->path, &scan, NULL) == MS_OK) {
+    if (line == 0 && csv_scan_create(place->set->fd, place->set->path, place->set->separator, &scan,
+                                     NULL) == MS_OK) {
         while (csv_scan_next(scan, &record, NULL) == 1 && record.at <= place->at) {
             line = record.line;
         }
@@ -277,7 +279,11 @@ static int read_label(const struct place *place, const struct csv_fields *fields
         }
     } else if (!is_whole(text, &label) || ((label < 0 || label >= set->base.info.classes) &&
                                            !data_is_ignored(&set->base.info.ignored, label))) {
-        return fail_field(place, fields, set->target, "is no class (dataset.classes)", err);
+        return fail_field(place, fields, set->target,
+                          is_whole(text, &label) ? "is no class (dataset.classes)"
+                                                 : "is no class (dataset.classes): where labels "
+                                                   "are words, name them in dataset.class_names",
+                          err);
     }
     *ret = (int32_t)label;
     return MS_OK;
@@ -508,6 +514,7 @@ static int take_first(struct csv *set, const struct data_spec *spec,
             set->path, (long long)record->line);
     }
     set->n_columns = set->header.n;
+    set->header_line = record->line;
     set->header.n = spec->has_header ? set->header.n : 0;
     rc = find_target(set, spec, err);
     rc = rc < 0 ? rc : choose_features(set, spec, err);
@@ -589,7 +596,7 @@ static int read_rows(struct csv *set, const struct data_spec *spec, struct findi
 {
     struct csv_scan *scan = NULL;
     struct csv_record record;
-    int rc = csv_scan_create(set->fd, set->path, &scan, err);
+    int rc = csv_scan_create(set->fd, set->path, set->separator, &scan, err);
     int64_t end = 0;
     size_t longest = 0;
     int has_carriage_returns = 0; /* in the first line */
@@ -632,7 +639,7 @@ static int learn_names(struct csv *set, struct ms_err *err)
     struct csv_scan *scan = NULL;
     struct csv_record record;
     int is_first = set->header.n > 0;
-    int rc = csv_scan_create(set->fd, set->path, &scan, err);
+    int rc = csv_scan_create(set->fd, set->path, set->separator, &scan, err);
     while (rc >= 0 && (rc = csv_scan_next(scan, &record, err)) > 0) {
         const struct place place = {set, record.line, record.at};
         if (!is_first) {
@@ -644,6 +651,41 @@ static int learn_names(struct csv *set, struct ms_err *err)
     csv_scan_destroy(scan);
     set->has_names = 1;
     return rc;
+}
+
+/* Its features are. Names that programs give to columns, 0, 1, 2 ..., and wavelengths rise from one
+ * to the next, which a record's numbers do by chance alone. */
+static int are_numbers(const struct csv *set, int *ret_rises)
+{
+    float last = 0;
+    *ret_rises = 1;
+    for (int64_t i = 0; i < set->base.info.channels; i++) {
+        float number = 0;
+        if (!is_number(set->header.field[set->features[i]].text, &number)) {
+            return 0;
+        }
+        *ret_rises &= i == 0 || number > last;
+        last = number;
+    }
+    return 1;
+}
+
+/* A record that was taken for the names of columns would be left out without a word: its features
+ * are numbers, and its target a class that others have, too. */
+static int check_header(const struct csv *set, struct ms_err *err)
+{
+    int rises = 0;
+    if (set->header.n == 0 || !set->has_names || set->has_no_labels || !are_numbers(set, &rises)) {
+        return MS_OK;
+    }
+    const char *label = set->header.field[set->target].text;
+    return rises && find_name(set, label) < 0
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "%.160s:%lld: the first line should have the names of columns, and has "
+                         "numbers for all features, and '%.40s'; give dataset.header: false, or "
+                         "other names where these are some",
+                         set->path, (long long)set->header_line, label);
 }
 
 static int settle_targets(struct csv *set, const struct data_spec *spec,
@@ -740,6 +782,7 @@ static int make(struct csv *set, const struct data_spec *spec, const char *path,
     rc = rc < 0 ? rc : take_given_names(set, spec->class_names, err);
     rc = rc < 0 ? rc : read_rows(set, spec, &finding, err);
     rc = rc < 0 ? rc : settle_targets(set, spec, &finding, err);
+    rc = rc < 0 ? rc : check_header(set, err);
     rc = rc < 0 ? rc : data_check_shape(set->path, &set->base.info, err);
     if (rc < 0) {
         return rc;
@@ -796,7 +839,7 @@ static int find_columns(struct csv *set, const struct data_spec *spec, const cha
     struct csv_scan *scan = NULL;
     struct csv_record record;
     int rc = open_file(set, spec, path, err);
-    rc = rc < 0 ? rc : csv_scan_create(set->fd, set->path, &scan, err);
+    rc = rc < 0 ? rc : csv_scan_create(set->fd, set->path, set->separator, &scan, err);
     rc = rc < 0 ? rc : csv_scan_next(scan, &record, err);
     if (rc == 0) {
         rc = fail_empty(set, 0, err);

@@ -13,6 +13,7 @@ enum { PIECE = 1 << 20 };
 struct csv_scan {
     int fd;
     const char *path;
+    char separator;
     char *buffer; /* room bytes, of which `size` are there; records begin at `used` */
     size_t room, size, used;
     int64_t at;   /* of the file: the buffer's first byte */
@@ -20,7 +21,8 @@ struct csv_scan {
     int is_ended;
 };
 
-int csv_scan_create(int fd, const char *path, struct csv_scan **ret, struct ms_err *err)
+int csv_scan_create(int fd, const char *path, char separator, struct csv_scan **ret,
+                    struct ms_err *err)
 {
     struct csv_scan *s = calloc(1, sizeof(*s));
     if (s == NULL || (s->buffer = malloc(PIECE)) == NULL) {
@@ -29,6 +31,7 @@ int csv_scan_create(int fd, const char *path, struct csv_scan **ret, struct ms_e
     }
     s->fd = fd;
     s->path = path;
+    s->separator = separator;
     s->room = PIECE;
     s->line = 1;
     uint8_t mark[3] = {0};
@@ -112,10 +115,11 @@ static int find_end(struct csv_scan *s, size_t *ret_size, int64_t *ret_lines, st
     }
 }
 
-static int is_blank(const char *text, size_t size)
+static int is_blank(const char *text, size_t size, char separator)
 {
     size_t i = 0;
-    while (i < size && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r')) {
+    while (i < size && text[i] != separator &&
+           (text[i] == ' ' || text[i] == '\t' || text[i] == '\r')) {
         i++;
     }
     return i == size;
@@ -137,7 +141,7 @@ int csv_scan_next(struct csv_scan *scan, struct csv_record *ret, struct ms_err *
         const char *text = scan->buffer + scan->used;
         const size_t whole = size > 0 && text[size - 1] == '\r' ? size - 1 : size;
         *ret = (struct csv_record){text, whole, scan->at + (int64_t)scan->used, scan->line};
-        const int is_none = is_blank(text, whole);
+        const int is_none = is_blank(text, whole, scan->separator);
         scan->used += size + !is_last;
         scan->line += lines;
         if (!is_none) {

@@ -1,7 +1,8 @@
 /* csv_text.h - comma-separated text as RFC 4180 has it: records and their fields
  *
  * A field is quoted as a whole or not at all; within quotes a quote stands twice, and separators
- * and ends of lines are text. Lines end with LF or CRLF. Lines of blanks alone are no records. */
+ * and ends of lines are text. Lines end with LF or CRLF. Lines of blanks alone are no records;
+ * a separator is no blank. */
 #ifndef DATA_CSV_TEXT_H
 #define DATA_CSV_TEXT_H
 
@@ -17,7 +18,8 @@ enum { CSV_RECORD_MAX = 16 << 20, CSV_FIELDS_MAX = 1 << 16 }; /* bytes, fields o
 struct csv_scan;
 
 /* fd and path (for errors) are borrowed. Passes over a byte order mark. Returns owned. */
-int csv_scan_create(int fd, const char *path, struct csv_scan **ret, struct ms_err *err);
+int csv_scan_create(int fd, const char *path, char separator, struct csv_scan **ret,
+                    struct ms_err *err);
 void csv_scan_destroy(struct csv_scan *scan); /* NULL allowed */
 
 struct csv_record {

@@ -240,6 +240,60 @@ START_TEST(labels_that_are_missing_may_be_missing)
 }
 END_TEST
 
+static const struct {
+    const char *text, *words; /* NULL: the first line has names */
+} first_lines[] = {
+    {"5.1,3.5,1.4,setosa\n4.9,3,1.4,setosa\n7,3.2,4.7,versicolor\n",
+     "t.csv:1: the first line should have the names of columns, and has numbers for all features, "
+     "and 'setosa'; give dataset.header: false"},
+    {"7,3.2,4.7,other\n5.1,3.5,1.4,setosa\n4.9,3,1.4,setosa\n", "and 'other'; give dataset.header"},
+    {"1,2,3,no\n4,5,6,no\n4,5,6,yes\n", "and 'no'; give dataset.header: false"},
+    {"0,1,2,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
+    {"400.5,410,419.5,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
+    {"1,1,b,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
+    {"3,2,1,kind\n5.1,3.5,1.4,0\n4.9,3,1.4,1\n", NULL},
+};
+
+START_TEST(a_record_with_a_word_is_no_header)
+{
+    struct data_spec spec = spec_with(first_lines[_i].text);
+    struct data_source *source = NULL;
+    if (first_lines[_i].words != NULL) {
+        ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, first_lines[_i].words);
+        spec.has_header = 0;
+    }
+    source = opened(&spec);
+    ck_assert_int_eq(data_get_info(source)->rows, first_lines[_i].words != NULL ? 3 : 2);
+    data_close(source);
+}
+END_TEST
+
+START_TEST(words_beside_classes_that_are_said_may_be_named)
+{
+    struct data_spec spec = spec_with("a,b\n1,red\n2,7\n");
+    struct data_source *source = NULL;
+    struct data_record record;
+    spec.shape = (struct data_shape){.channels = 1, .height = 1, .width = 1, .classes = 2};
+    source = opened(&spec);
+    ck_ms_fails(data_read(source, 0, &record, err), MS_E_INVALID,
+                "t.csv:2:3: column b: 'red' is no class (dataset.classes): where labels are words, "
+                "name them in dataset.class_names");
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID,
+                "'7' is no class (dataset.classes)");
+    data_close(source);
+}
+END_TEST
+
+/* As one of commas alone. */
+START_TEST(a_line_of_tabs_is_a_row_without_values)
+{
+    struct data_spec spec = spec_with("a\tb\tc\n1\t2\t0\n \n\t\t\n3\t4\t1\n");
+    struct data_source *source = NULL;
+    spec.separator = DATA_TAB;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "t.csv:4:3: column c: '' is empty");
+}
+END_TEST
+
 /* Most of them decide; and names that are given, whatever they look like. */
 START_TEST(a_few_words_are_numbers_or_all_are_named)
 {
@@ -619,6 +673,9 @@ int main(void)
     tcase_add_test(tc, whole_numbers_are_classes_unless_they_are_said_to_be_numbers);
     tcase_add_test(tc, an_ignored_label_is_none_of_the_classes);
     tcase_add_test(tc, words_are_classes_in_their_order);
+    tcase_add_loop_test(tc, a_record_with_a_word_is_no_header, 0, (int)MS_ARRAY_SIZE(first_lines));
+    tcase_add_test(tc, words_beside_classes_that_are_said_may_be_named);
+    tcase_add_test(tc, a_line_of_tabs_is_a_row_without_values);
     tcase_add_test(tc, a_few_words_are_numbers_or_all_are_named);
     tcase_add_test(tc, columns_are_chosen_by_name_or_number);
     tcase_add_test(tc, columns_that_cannot_be_named_are_told_by_a_checksum);
