@@ -300,6 +300,60 @@ START_TEST(what_a_job_is_filled_with_may_be_missing)
 }
 END_TEST
 
+/* What of the job's object is not in the manifest's stands in the text about it. */
+static void check_left_out(const char *doc, const char *section, const json_t *all,
+                           const json_t *kept)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach((json_t *)all, key, value)
+    {
+        char full[128];
+        const json_t *other = json_object_get(kept, key);
+        snprintf(full, sizeof(full), "`%s%s`", section, key);
+        ck_assert_msg(other != NULL || strstr(doc, full) != NULL, "docs/checkpoint.md lacks %s",
+                      full);
+        if (section[0] == '\0' && other != NULL && json_is_object(value)) {
+            snprintf(full, sizeof(full), "%s.", key);
+            check_left_out(doc, full, value, other);
+        }
+    }
+}
+
+START_TEST(every_key_that_is_left_out_stands_in_the_document)
+{
+    static const enum data_kind kinds[] = {DATA_NUMPY, DATA_IMAGE_FOLDER, DATA_CSV, DATA_PROGRAM,
+                                           DATA_TEXT};
+    static const char *const sets[] = {
+        "network={summary: short, layers: [flatten, dense: {out: classes}]}"};
+    static struct job job;
+    static char doc[65536];
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/docs/checkpoint.md", getenv("MSCHED_SOURCE_ROOT"));
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_gt(fread(doc, 1, sizeof(doc) - 1, file), 0);
+    fclose(file);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(kinds); i++) {
+        train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+        job.dataset.kind = kinds[i];
+        job.dataset.values = DATA_NUMBERS;
+        snprintf(job.dataset.class_names, sizeof(job.dataset.class_names), "cat\ndog");
+        snprintf(job.dataset.column_names, sizeof(job.dataset.column_names), "a\nb");
+        size_t size = 0;
+        char *whole = job_format(&job, &size);
+        char *text = checkpoint_job_text(&job);
+        json_t *all = json_loads(whole, 0, NULL);
+        json_t *kept = json_loads(text, 0, NULL);
+        check_left_out(doc, "", all, kept);
+        json_decref(all);
+        json_decref(kept);
+        free(whole);
+        free(text);
+    }
+}
+END_TEST
+
 /* ---- manifests that are none ---- */
 
 static json_t *golden_json(void)
@@ -439,6 +493,7 @@ int main(void)
     tcase_add_test(tc, a_refusal_is_never_cut_before_what_helps);
     tcase_add_test(tc, what_of_data_decides_no_bits_may_change);
     tcase_add_test(tc, what_a_job_is_filled_with_may_be_missing);
+    tcase_add_test(tc, every_key_that_is_left_out_stands_in_the_document);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_by_its_key, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_test(tc, keys_of_later_releases_are_passed_over);
     tcase_add_test(tc, no_bit_may_be_another_one);
