@@ -183,6 +183,9 @@ int data_open_asked(const struct data_spec *spec, const struct data_spec *train,
         return fail_nomem(err);
     }
     *of = *spec;
+    if (of->kind == DATA_IMAGE_FOLDER) {
+        of->class_names[0] = '\0'; /* folders may be any, whatever the job calls its classes */
+    }
     int rc = beside_take_columns(of, train, err);
     rc = rc < 0 ? rc : data_open(of, ret, err);
     free(of);

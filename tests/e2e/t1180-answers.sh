@@ -161,6 +161,7 @@ ok "but by the order that is said" bash -c '"$1" --json eval "$2" --set "$3" | j
 ok "what nobody named is predicted by its number" bash -c '"$1" predict "$2" --set "$3" --top 1 --format json | jq -es "length == 32 and all(.label == {\"0\": \"dog\", \"1\": \"cat\"}[.top[0].class | tostring])" >/dev/null' - \
     "$MSCTL" "$T/twinnet" "$unnamed"
 ok "and what is named by its name" bash -c '"$1" predict "$2" --set "$3" --top 1 --format json | jq -es "length == 32 and all(.label == .top[0].class)" >/dev/null' - "$MSCTL" "$T/twinnet" "$named"
+ok "also of images in any folders" bash -c '"$1" predict "$2" --set "$3" --top 1 --format json | jq -es "length == 3 and all(.label == \"some\" and .top[0].class == \"dog\")" >/dev/null' - "$MSCTL" "$T/twinnet" "${named//$T\/pets/$T/new}"
 for command in eval predict; do
     ok "numbers are not taken for folders by $command" says "its labels are numbers, and the classes that are trained have names (cat, dog)" "$MSCTL" $command "$T/petnet" --set "$numbered}}"
 done
