@@ -35,7 +35,7 @@ static void print_table(FILE *out, const struct trained *trained, const char *da
     eval_table_print_loss(out, json_is_number(loss) ? json_number_value(loss) : (double)NAN,
                           json_is_number(accuracy) ? json_number_value(accuracy) : (double)NAN,
                           data);
-    eval_table_print(out, result);
+    eval_table_print(out, result, trained->job.dataset.class_names);
 }
 
 int cmd_eval(struct cli *cli, const struct cli_args *args, struct ms_err *err)

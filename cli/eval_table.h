@@ -9,7 +9,9 @@
 void eval_table_print_loss(FILE *out, double loss, double accuracy, const char *data);
 
 /* line: an evaluation's, of metrics.jsonl, which may be anybody's; NULL: nothing is printed. Of
- * more classes than a screen has lines: how many, and the means. */
-void eval_table_print(FILE *out, const json_t *line);
+ * more classes than a screen has lines: how many, and the means. names: of classes, LF between, as
+ * in a job; they stand beside their numbers, cut to what a screen has room for; "": there are none.
+ */
+void eval_table_print(FILE *out, const json_t *line, const char *names);
 
 #endif

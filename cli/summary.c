@@ -290,7 +290,9 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     struct cli_speed speed = cli_summary_speed(job, metrics, facts);
     if (eval != NULL) {
         print_eval(out, eval, data);
-        eval_table_print(out, is_line_of(metrics->eval, eval) ? metrics->eval : NULL);
+        const int has_job = facts != NULL && facts->job != NULL;
+        eval_table_print(out, is_line_of(metrics->eval, eval) ? metrics->eval : NULL,
+                         has_job ? facts->job->dataset.class_names : "");
     }
     print_speed(out, &speed, facts);
     print_steps(out, job, metrics, facts);

@@ -7,6 +7,8 @@
 
 #include "libworker/kernel/kernel.h"
 #include "proto/exact.h"
+#include "proto/limits.h"
+#include "proto/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@ enum {
     /* people read a screen of them */
     SHOWN_CLASSES = 40,
     SHOWN_CONFUSION = 12,
+    NAME_SHOWN = 24, /* bytes */
 };
 
 enum { SUM_ROWS, SUM_TOP, SUM_DISTANCE, SUMS };
@@ -202,8 +205,9 @@ static void put_confusion(FILE *out, const struct scores *scores)
     fputs("]]", out);
 }
 
-static void put_json(FILE *out, const struct scores *scores, double loss)
+static void put_json(FILE *out, const struct scores *scores, double loss, const char *names)
 {
+    (void)names; /* programs have them in the job */
     if (wants(scores, JOB_METRIC_TOP5)) {
         fputs(",\"top5\":", out);
         put_number(out, top_share(scores));
@@ -226,6 +230,53 @@ static void put_json(FILE *out, const struct scores *scores, double loss)
 }
 
 /* ---- for people ---- */
+
+struct names {
+    const char *text; /* LF between */
+    int letters;      /* of the longest one; 0: there are none */
+};
+
+/* Of class i, cut where it is long; "": it has none. Returns its letters. */
+static int name_of(const char *text, int64_t i, char ret[NAME_SHOWN + 1])
+{
+    char name[MS_NAME_MAX + 1];
+    int letters = 0;
+    while (i > 0 && *text != '\0') {
+        i -= *text++ == '\n';
+    }
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, "\n"), text);
+    ms_text_begin(ret, NAME_SHOWN + 1, name);
+    for (const char *c = ret; *c != '\0'; c++) {
+        letters += ((unsigned char)*c & 0xC0) != 0x80;
+    }
+    return letters;
+}
+
+static struct names find_names(const char *text, int64_t n)
+{
+    struct names names = {text, 0};
+    char name[NAME_SHOWN + 1];
+    for (int64_t i = 0; i < n && *text != '\0'; i++) {
+        const int letters = name_of(text, i, name);
+        names.letters = letters > names.letters ? letters : names.letters;
+    }
+    return names;
+}
+
+static void say_class(FILE *out, const struct names *names, int64_t i)
+{
+    char name[NAME_SHOWN + 1];
+    fprintf(out, "%5lld", (long long)i);
+    if (names->letters > 0) {
+        const int letters = name_of(names->text, i, name);
+        fprintf(out, "  %s%*s", name, names->letters - letters, "");
+    }
+}
+
+static void say_gap(FILE *out, const struct names *names)
+{
+    fprintf(out, "%*s", names->letters > 0 ? names->letters + 2 : 0, "");
+}
 
 static void say_share(FILE *out, double share)
 {
@@ -251,7 +302,7 @@ static int by_recall(const void *a, const void *b)
     return left != right ? (left < right ? -1 : 1) : x->class < y->class ? -1 : 1;
 }
 
-static void say_classes(FILE *out, const struct scores *scores)
+static void say_classes(FILE *out, const struct scores *scores, const char *text)
 {
     const int64_t k = scores->columns;
     const int64_t n = k < SHOWN_CLASSES ? k : SHOWN_CLASSES;
@@ -267,10 +318,13 @@ static void say_classes(FILE *out, const struct scores *scores)
         fprintf(out, "the %lld of %lld classes with the lowest recall; metrics.jsonl has all:\n",
                 (long long)n, (long long)k);
     }
-    fputs("class  precision     recall       rows\n", out);
+    const struct names names = find_names(text, k);
+    fputs("class", out);
+    say_gap(out, &names);
+    fputs("  precision     recall       rows\n", out);
     for (int64_t i = 0; i < n; i++) {
         const int64_t c = order[i].class;
-        fprintf(out, "%5lld", (long long)c);
+        say_class(out, &names, c);
         say_share(out, precision_of(scores, c));
         say_share(out, recall_of(scores, c));
         fprintf(out, "  %9.0f\n", scores->rows[c]);
@@ -278,26 +332,29 @@ static void say_classes(FILE *out, const struct scores *scores)
     free(order);
 }
 
-static void say_confusion(FILE *out, const struct scores *scores)
+static void say_confusion(FILE *out, const struct scores *scores, const char *text)
 {
     const int64_t k = scores->columns;
     if (k > SHOWN_CONFUSION) {
         return;
     }
+    const struct names names = find_names(text, k);
     fputs("rows of a class (lines) by the predicted one (columns)\n     ", out);
+    say_gap(out, &names);
     for (int64_t c = 0; c < k; c++) {
         fprintf(out, " %8lld", (long long)c);
     }
     for (int64_t i = 0; i < k * k; i++) {
         if (i % k == 0) {
-            fprintf(out, "\n%5lld", (long long)(i / k));
+            fputc('\n', out);
+            say_class(out, &names, i / k);
         }
         fprintf(out, " %8.0f", scores->confusion[i]);
     }
     fputc('\n', out);
 }
 
-static void put_words(FILE *out, const struct scores *scores, double loss)
+static void put_words(FILE *out, const struct scores *scores, double loss, const char *names)
 {
     if (wants(scores, JOB_METRIC_TOP5)) {
         fprintf(out, "top-5 accuracy: %.2f %%\n", 100 * top_share(scores));
@@ -309,15 +366,16 @@ static void put_words(FILE *out, const struct scores *scores, double loss)
         fprintf(out, "mean absolute error: %.6g\n", mean_distance(scores));
     }
     if (scores->hits != NULL) {
-        say_classes(out, scores);
+        say_classes(out, scores, names);
     }
     if (scores->confusion != NULL) {
-        say_confusion(out, scores);
+        say_confusion(out, scores, names);
     }
 }
 
-static char *text_of(const struct scores *scores, double loss,
-                     void (*put)(FILE *out, const struct scores *scores, double loss))
+static char *text_of(const struct scores *scores, double loss, const char *names,
+                     void (*put)(FILE *out, const struct scores *scores, double loss,
+                                 const char *names))
 {
     char *text = NULL;
     size_t size = 0;
@@ -325,7 +383,7 @@ static char *text_of(const struct scores *scores, double loss,
     if (out == NULL) {
         return NULL;
     }
-    put(out, scores, loss);
+    put(out, scores, loss, names);
     const int is_whole = ferror(out) == 0;
     if (fclose(out) != 0 || !is_whole) {
         free(text);
@@ -343,10 +401,10 @@ double scores_value(const struct scores *scores, enum job_metric metric, double 
 
 char *scores_json(const struct scores *scores, double loss)
 {
-    return text_of(scores, loss, put_json);
+    return text_of(scores, loss, "", put_json);
 }
 
-char *scores_say(const struct scores *scores, double loss)
+char *scores_say(const struct scores *scores, double loss, const char *names)
 {
-    return text_of(scores, loss, put_words);
+    return text_of(scores, loss, names, put_words);
 }

@@ -43,8 +43,8 @@ double scores_value(const struct scores *scores, enum job_metric metric, double 
  * that has no meaning (the precision of a class that was never predicted) is null. loss: mean over
  * all rows. Returns owned; NULL without memory. */
 char *scores_json(const struct scores *scores, double loss);
-/* For people: lines, each with its newline, of at most 200 bytes. Returns owned; NULL without
- * memory. */
-char *scores_say(const struct scores *scores, double loss);
+/* For people: lines, each with its newline, of at most 200 bytes. names: of classes, LF between, as
+ * in a job; "": they have numbers alone. Returns owned; NULL without memory. */
+char *scores_say(const struct scores *scores, double loss, const char *names);
 
 #endif

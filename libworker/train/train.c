@@ -412,7 +412,8 @@ static void say_scores(struct train *train)
     if (train->scores == NULL || train->cfg.rank != 0) {
         return;
     }
-    char *text = scores_say(train->scores, train->progress.eval_loss);
+    char *text =
+        scores_say(train->scores, train->progress.eval_loss, train->cfg.job->dataset.class_names);
     rank_log_say(&train->log, "evaluation after %" PRIu64 " steps:\n", train->progress.step);
     for (char *line = text; line != NULL && *line != '\0';) {
         char *end = strchr(line, '\n');

@@ -118,6 +118,7 @@ optimizer: {kind: sgd, learning_rate: 0.1}
 YAML
 ok "a network learns two folders" run petnet "$T/pets.yaml"
 ok "without an evaluation nothing says on what data" says "has no \`evaluate\`, so nothing says on what data; give --data PATH (of kind image_folder)" "$MSCTL" eval "$T/petnet"
+ok "tables have the names of classes" bash -c '"$1" eval "$2" --set "evaluate={dataset: {kind: image_folder, path: $3}, metrics: [per_class, confusion]}" | grep -cE "^ +1  dog +(100.00 % +100.00 %|0 +16)$" | grep -qx 2' - "$MSCTL" "$T/petnet" "$T/pets"
 ok "which are named" bash -c '"$1" --json eval "$2" -d "$3" | jq -es ".[0].accuracy == 1 and .[0].rows == 32" >/dev/null' - "$MSCTL" "$T/petnet" "$T/pets"
 ok "images that it has not seen have the name of their class, and their file" bash -c '"$1" predict "$2" --data "$3" --top 1 --format json | jq -es "length == 3 and
     all(.top[0].class == \"dog\" and .label == \"some\") and .[2].file == \"$3/some/2.png\"" >/dev/null' - "$MSCTL" "$T/petnet" "$T/new"

@@ -255,7 +255,7 @@ START_TEST(people_get_a_table)
     static const int32_t labels[] = {0, 1, 1, 2};
     struct scores *scores = scores_of(ALL_OF_CLASSES, 3);
     scores_add(scores, &(struct scored){.predictions = logits, .labels = labels, .rows = 4});
-    char *text = scores_say(scores, 1);
+    char *text = scores_say(scores, 1, "");
     ck_assert_str_eq(text, "top-5 accuracy: 100.00 %\n"
                            "perplexity: 2.71828\n"
                            "class  precision     recall       rows\n"
@@ -267,6 +267,16 @@ START_TEST(people_get_a_table)
                            "    0        1        0        0\n"
                            "    1        1        1        0\n"
                            "    2        0        0        1\n");
+    free(text);
+    text = scores_say(scores, 1, "cat\nd\xC3\xB6g\nthe longest name of all classes");
+    ck_assert_ptr_nonnull(
+        strstr(text, "class                            precision     recall       rows\n"
+                     "    0  cat                         50.00 %   100.00 %          1\n"
+                     "    1  d\xC3\xB6g                        100.00 %    50.00 %          2\n"
+                     "    2  the longest name of a...   100.00 %   100.00 %          1\n"));
+    ck_assert_ptr_nonnull(strstr(text,
+                                 "                                       0        1        2\n"
+                                 "    0  cat                             1        0        0\n"));
     free(text);
     scores_destroy(scores);
 }
@@ -284,7 +294,7 @@ START_TEST(of_many_classes_the_worst_are_shown)
     }
     struct scores *scores = scores_of(1U << JOB_METRIC_PER_CLASS, MANY);
     scores_add(scores, &(struct scored){.predictions = logits, .labels = labels, .rows = MANY});
-    char *text = scores_say(scores, 1);
+    char *text = scores_say(scores, 1, "");
     const char *first = strchr(strchr(text, '\n') + 1, '\n') + 1;
     ck_assert_int_eq(strncmp(text, "the 40 of 50 classes with the lowest recall;", 44), 0);
     ck_assert_int_eq(strncmp(first, "   30          -     0.00 %          1\n", 39), 0);
