@@ -214,34 +214,58 @@ static int check_transforms(const struct job *job, const struct tree_node *tree,
     return MS_OK;
 }
 
+static int fail_size(const struct job *job, const struct tree_node *tree,
+                     const struct data_shape *test, const struct data_shape *train,
+                     struct ms_err *err)
+{
+    return tree_fail(job_node_at(tree, "evaluate.dataset.size"), err,
+                     "evaluate.dataset.size: images of %lldx%lld are %lldx%lld behind the "
+                     "transforms of an evaluation, and those of the training %lldx%lld, of "
+                     "%lldx%lld (dataset.size); leave it out, or add resize: {size: [%lld, %lld]}",
+                     (long long)job->evaluate_dataset.height,
+                     (long long)job->evaluate_dataset.width, (long long)test->height,
+                     (long long)test->width, (long long)train->height, (long long)train->width,
+                     (long long)data_shape_of(&job->dataset).height,
+                     (long long)data_shape_of(&job->dataset).width, (long long)train->height,
+                     (long long)train->width);
+}
+
 /* Evaluation leaves the random transforms out; what is left must make images of the same size. */
 static int check_evaluate_shape(const struct job *job, const struct tree_node *tree,
                                 struct ms_err *err)
 {
-    const struct data_shape record = data_shape_of(&job->dataset);
-    int64_t channels[2] = {record.channels, record.channels};
-    int64_t train_h = record.height;
-    int64_t train_w = record.width;
-    int64_t test_h = record.height;
-    int64_t test_w = record.width;
+    struct data_shape train = data_shape_of(&job->dataset);
+    struct data_shape test = data_shape_of(&job->evaluate_dataset);
+    const int is_alike = test.height == train.height && test.width == train.width;
     struct transform fixed[MS_TRANSFORMS_MAX];
+    struct ms_err why = {0, ""};
     int n = 0;
     for (int i = 0; i < job->n_transforms; i++) {
         if (!transform_is_random(&job->transforms[i])) {
             fixed[n++] = job->transforms[i];
         }
     }
-    (void)transform_check(job->transforms, job->n_transforms, &channels[0], &train_h, &train_w,
-                          NULL);
-    (void)transform_check(fixed, n, &channels[1], &test_h, &test_w, NULL);
-    if (test_h != train_h || test_w != train_w) {
+    (void)transform_check(job->transforms, job->n_transforms, &train.channels, &train.height,
+                          &train.width, NULL);
+    int rc = transform_check(fixed, n, &test.channels, &test.height, &test.width, &why);
+    if (rc < 0 && !is_alike) {
+        return tree_fail(job_node_at(tree, "evaluate.dataset.size"), err,
+                         "evaluate.dataset.size: %s, and dataset.size is another one; leave it out",
+                         why.text);
+    }
+    const int fits = test.height == train.height && test.width == train.width;
+    if (!fits && !is_alike) {
+        return fail_size(job, tree, &test, &train, err);
+    }
+    if (!fits) {
         return tree_fail(job_node_at(tree, "evaluate"), err,
                          "evaluate: without random crops, which evaluation leaves out, images are "
                          "%lldx%lld, but training has %lldx%lld; add %s: {size: [%lld, %lld]}",
-                         (long long)test_h, (long long)test_w, (long long)train_h,
-                         (long long)train_w,
-                         test_h >= train_h && test_w >= train_w ? "centre_crop" : "resize",
-                         (long long)train_h, (long long)train_w);
+                         (long long)test.height, (long long)test.width, (long long)train.height,
+                         (long long)train.width,
+                         test.height >= train.height && test.width >= train.width ? "centre_crop"
+                                                                                  : "resize",
+                         (long long)train.height, (long long)train.width);
     }
     return MS_OK;
 }
@@ -272,8 +296,10 @@ static int check_evaluate(const struct job *job, const struct tree_node *tree, s
     static const char section[] = "evaluate.dataset";
     const struct data_shape train = data_shape_of(&job->dataset);
     const struct data_shape test = data_shape_of(&job->evaluate_dataset);
-    if (test.channels != train.channels || test.classes != train.classes ||
-        test.height != train.height || test.width != train.width ||
+    const int has_size =
+        job->evaluate_dataset.kind == DATA_IMAGE_FOLDER && job->evaluate_dataset.height > 0;
+    const int is_sized = has_size || (test.height == train.height && test.width == train.width);
+    if (test.channels != train.channels || test.classes != train.classes || !is_sized ||
         test.target_width != train.target_width) {
         return tree_fail(job_node_at(tree, section), err,
                          "evaluate.dataset: kind %s does not fit training on kind %s",

@@ -31,6 +31,15 @@ static void take_images(struct data_spec *data, const struct data_spec *train,
     }
 }
 
+/* Of a size of their own, which transforms make that of the training. */
+static void settle_size(struct data_spec *data)
+{
+    if (data->kind == DATA_IMAGE_FOLDER && data->height > 0) {
+        data->shape.height = data->height;
+        data->shape.width = data->width;
+    }
+}
+
 static void take_table(struct data_spec *data, const struct data_spec *train,
                        const struct tree_node *tree)
 {
@@ -287,6 +296,7 @@ int job_settle_evaluate(struct job *job, const struct tree_node *tree, const cha
         return MS_OK;
     }
     data->shape = data_shape_of(train);
+    settle_size(data);
     if (data->kind != train->kind || data->kind == DATA_CALLBACK) {
         return MS_OK;
     }
@@ -294,6 +304,7 @@ int job_settle_evaluate(struct job *job, const struct tree_node *tree, const cha
     const enum data_place place = compare(job, base_dir);
     if (data->kind == DATA_IMAGE_FOLDER) {
         take_images(data, train, tree);
+        settle_size(data);
     } else if (data->kind == DATA_TEXT) {
         rc = take_tokens(data, train, tree, err);
     } else if (data->kind == DATA_CSV) {

@@ -382,6 +382,45 @@ START_TEST(images_and_arrays_are_read_as_the_training_s)
 }
 END_TEST
 
+static int parse_sized(const char *size, const char *transforms, struct job *ret,
+                       struct ms_err *err)
+{
+    char text[2048];
+    snprintf(text, sizeof(text),
+             "network: [flatten, dense: {out: classes}]\n"
+             "dataset: {kind: image_folder, path: %s/images, size: 4}\n"
+             "evaluate: {dataset: {kind: image_folder, path: %s/img, size: %s}}\n"
+             "transforms: [%s]\noptimizer: {kind: sgd, learning_rate: 0.1}\n",
+             dir, dir, size, transforms);
+    return job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, ret, err);
+}
+
+/* As where boxes of larger images are trained. */
+START_TEST(images_of_another_size_are_evaluated_where_transforms_make_them_alike)
+{
+    static struct job job;
+    static struct job again;
+    struct data_source *source = NULL;
+    size_t size = 0;
+    ck_ms_ok(parse_sized("2", "random_crop: {size: 2}, centre_crop: {size: 2}", &job, err));
+    ck_ms_ok(data_open_beside(&job.evaluate_dataset, &job.dataset, &source, err));
+    ck_assert_int_eq(data_get_info(source)->height, 2);
+    data_close(source);
+    ck_ms_ok(job_check_inputs(&job, err));
+    char *text = job_format(&job, &size);
+    ck_ms_ok(job_parse(text, size, "job 7", NULL, NULL, 0, 0, &again, err));
+    ck_assert_int_eq(memcmp(&job, &again, sizeof(job)), 0);
+    free(text);
+    ck_ms_ok(parse_sized("[2, 4]", "resize: {size: [3, 3]}", &job, err));
+
+    ck_ms_fails(parse_sized("2", "", &job, err), MS_E_INVALID,
+                "evaluate.dataset.size: images of 2x2 are 2x2 behind the transforms of an "
+                "evaluation, and those of the training 4x4, of 4x4 (dataset.size); leave it out");
+    ck_ms_fails(parse_sized("2", "centre_crop: {size: 3}", &job, err), MS_E_INVALID,
+                "evaluate.dataset.size: ");
+}
+END_TEST
+
 /* By position it would be an answer, and a wrong one. */
 START_TEST(folders_are_the_training_s_by_name)
 {
@@ -810,6 +849,7 @@ int main(void)
     tcase_add_test(tc, columns_that_the_job_does_not_have_are_looked_for_in_the_training_s_table);
     tcase_add_test(tc, columns_of_other_names_are_refused_with_both_lists);
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
+    tcase_add_test(tc, images_of_another_size_are_evaluated_where_transforms_make_them_alike);
     tcase_add_test(tc, folders_are_the_training_s_by_name);
     tcase_add_test(tc, folders_are_no_test_of_numbers_that_nobody_named);
     tcase_add_test(tc, numbers_are_no_test_of_folders_that_nobody_numbered);
