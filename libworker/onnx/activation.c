@@ -652,13 +652,19 @@ static int import_binary(struct importer *m, const MsOnnx__Node *node)
     if (va->kind == VALUE_MASK || vb->kind == VALUE_MASK) {
         return import_masked(m, node, e.fn, a, b);
     }
+    int took = import_take_affine(m, node, e.fn, a, b);
+    if (took != 0) {
+        return took < 0 ? took : MS_OK;
+    }
+    va = import_value(m, a);
+    vb = import_value(m, b);
     if (e.fn == FN_MUL && va->kind == VALUE_LAYER && import_is_factor(m, b)) {
         return import_factor(m, node, a, 1);
     }
     if (e.fn == FN_MUL && vb->kind == VALUE_LAYER && import_is_factor(m, a)) {
         return import_factor(m, node, b, 0);
     }
-    int took = e.fn == FN_ADD ? take_bias(m, node, a, b) : 0;
+    took = e.fn == FN_ADD ? take_bias(m, node, a, b) : 0;
     took = e.fn == FN_ADD && took == 0 ? import_places(m, node, a, b) : took;
     if (took != 0) {
         return took < 0 ? took : MS_OK;

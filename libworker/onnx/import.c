@@ -75,6 +75,7 @@ int import_bind(struct importer *m, const MsOnnx__Node *node, size_t i, const st
         return rc;
     }
     m->values[rc].dense = NULL; /* a bias that is added to a copy is not added to the layer */
+    m->values[rc].norm = NULL;
     return MS_OK;
 }
 
@@ -251,6 +252,12 @@ int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_d
     return take_param(m, node, i, n_dims, n_dims, ret);
 }
 
+int import_of_channels(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
+                       struct value *ret)
+{
+    return take_param(m, node, i, n_dims, 1, ret);
+}
+
 int import_is_kernel_of_matrix(const struct importer *m, int value)
 {
     return value >= 0 && import_value(m, value)->kind == VALUE_PARAM &&
@@ -391,6 +398,7 @@ static void fill_layer(const struct importer *m, struct value *ret, const struct
     ret->kind = VALUE_LAYER;
     ret->expr = NO_VALUE;
     ret->dense = NULL;
+    ret->norm = NULL;
     ret->at = json_array_size(m->layers);
     snprintf(ret->layer, sizeof(ret->layer), "%s", name);
 }
@@ -412,6 +420,17 @@ int import_layer(struct importer *m, const char *kind, const char *name, json_t 
     }
     json_decref(keys); /* the list has it */
     return rc;
+}
+
+int import_rename(struct importer *m, const char *kind, const char *name, json_t *keys,
+                  struct value *value)
+{
+    const json_int_t n = json_integer_value(json_object_get(m->counts, kind));
+    snprintf(value->layer, sizeof(value->layer), "%s", name);
+    return json_object_set_new(m->counts, kind, json_integer(n - 1)) == 0 &&
+                   json_object_set_new(keys, "name", json_string(name)) == 0
+               ? MS_OK
+               : import_fail_memory(m);
 }
 
 int import_join(struct importer *m, const char *kind, const int *values, int n, struct value *ret)
@@ -447,6 +466,9 @@ static int count_readers(struct importer *m)
         for (size_t k = 0; k < node->n_input; k++) {
             const char *name = node->input[k];
             const json_int_t n = json_integer_value(json_object_get(m->reads, name));
+            if (k == 1 && strcmp(node->op_type, "CastLike") == 0) {
+                continue; /* it asks what type that has */
+            }
             if (json_object_set_new(m->reads, name, json_integer(n + 1)) < 0) {
                 return import_fail_memory(m);
             }

@@ -76,6 +76,8 @@ struct value {
     struct view view;            /* of what the layer makes; of a function as its base */
     int expr;
     json_t *dense; /* borrowed: its keys, where it may still get a bias */
+    json_t *norm;  /* borrowed: those of a group norm that may still get a scale, or then a shift */
+    const char *gamma; /* of such: the scale that it has; NULL: none yet */
     /* VALUE_PARAM, and numbers that are initializers; NULL: others */
     const struct onnx_tensor *tensor;
     int is_transposed;
@@ -172,6 +174,9 @@ int import_param(struct importer *m, const MsOnnx__Node *node, size_t i, int n_d
 /* A layer has it from now on. Shared: one before has it, too. */
 int import_use(struct importer *m, const struct onnx_tensor *tensor);
 int import_is_shared(const struct importer *m, const char *parameter);
+/* A parameter of each channel, which an Unsqueeze may have given as many dimensions. */
+int import_of_channels(struct importer *m, const MsOnnx__Node *node, size_t i, int n_dims,
+                       struct value *ret);
 /* A parameter (out, channels) that an Unsqueeze made (out, channels, 1, 1). */
 int import_is_kernel_of_matrix(const struct importer *m, int value);
 int import_kernel_of_matrix(struct importer *m, const MsOnnx__Node *node, size_t i,
@@ -198,6 +203,9 @@ const MsOnnx__Attribute *attribute_find(const MsOnnx__Node *node, const char *na
  * and number. Fills ret, seen as x is, with that layer. */
 int import_layer(struct importer *m, const char *kind, const char *name, json_t *keys, int x,
                  struct value *ret);
+/* The last layer of the list, which has a number: it has that name instead. */
+int import_rename(struct importer *m, const char *kind, const char *name, json_t *keys,
+                  struct value *value);
 /* ... that reads several. */
 int import_join(struct importer *m, const char *kind, const int *values, int n, struct value *ret);
 
@@ -300,6 +308,14 @@ int import_join_states(struct importer *m, const MsOnnx__Node *node);
 int import_widen_pieces(struct importer *m, const MsOnnx__Node *node, int x, unsigned axes);
 /* One of states x: a token of what their layer makes. */
 int import_take_state(struct importer *m, const MsOnnx__Node *node, int x, int64_t place);
+
+/* ---- node_norm.c ---- */
+
+/* The value bound last, as output 0, may still get parts of a group norm: where it is read once. */
+void import_keep_norm(struct importer *m, const MsOnnx__Node *node, json_t *norm,
+                      const char *gamma);
+/* A product or a sum that is the scale or the shift of a group norm. 1: it was one. */
+int import_take_affine(struct importer *m, const MsOnnx__Node *node, enum fn fn, int a, int b);
 
 /* ---- product.c ---- */
 

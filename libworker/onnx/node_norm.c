@@ -213,9 +213,113 @@ static int import_layer_norm(struct importer *m, const MsOnnx__Node *node)
     return bind_norm(m, node, "layer_norm", x, first, n_dims - first, 0);
 }
 
+/* ---- groups, as exporters have them below opset 21 ----
+ *
+ * An InstanceNormalization of (n, groups, -1), seen in its input's shape again, times a parameter
+ * (c, 1, 1), plus another one. Each of the last two follows alone on what it is a part of. */
+
+void import_keep_norm(struct importer *m, const MsOnnx__Node *node, json_t *norm, const char *gamma)
+{
+    struct value *value = import_value(m, (int)m->n_values - 1);
+    const json_int_t n = json_integer_value(json_object_get(m->reads, node->output[0]));
+    value->norm = n == 1 ? norm : NULL;
+    value->gamma = gamma;
+}
+
+/* Is it (n, groups, everything else) of images or rows? Their number; 0: it is not. */
+static int64_t groups_of(const struct value *x)
+{
+    const int64_t sizes[] = {0, x->dim[1], -1};
+    struct view grouped = view_whole(x->view.form, x->view.size);
+    const int is = x->n_dims == 3 && x->dim[1] > 0 && x->view.form != VIEW_SEQUENCE &&
+                   view_reshape(&grouped, sizes, 3) == 0 && view_equal(&grouped, &x->view);
+    return is ? x->dim[1] : 0;
+}
+
+static int is_all(const struct importer *m, int value, double number)
+{
+    return value >= 0 && import_value(m, value)->kind == VALUE_REAL &&
+           import_value(m, value)->real == number;
+}
+
+static int bind_groups(struct importer *m, const MsOnnx__Node *node, int x, int64_t groups)
+{
+    struct value made;
+    double epsilon = 0;
+    int rc = attribute_real(m, node, "epsilon", 1e-5, &epsilon);
+    if (rc < 0) {
+        return rc;
+    }
+    json_t *keys = json_pack("{s:I, s:f, s:s, s:s}", "groups", (json_int_t)groups, "epsilon",
+                             epsilon, "gamma", "none", "beta", "none");
+    json_t *mine = json_incref(keys);
+    rc = import_layer(m, "group_norm", "", keys, x, &made);
+    json_decref(mine); /* the list has it */
+    rc = rc < 0 ? rc : import_bind(m, node, 0, &made);
+    if (rc == MS_OK) {
+        import_keep_norm(m, node, mine, NULL);
+    }
+    return rc;
+}
+
+/* The parameter is of each channel, as the next part of the norm. */
+static int is_affine(const struct importer *m, const struct value *norm, const struct value *part,
+                     enum fn fn)
+{
+    return norm->norm != NULL && norm->at == json_array_size(m->layers) &&
+           fn == (norm->gamma == NULL ? FN_MUL : FN_ADD) && part->kind == VALUE_PARAM &&
+           part->n_dims == norm->n_dims - 1 && part->tensor->n_dims == 1 &&
+           part->dim[0] == norm->view.size[AXIS_CHANNEL] &&
+           view_is_whole(&norm->view, norm->view.form);
+}
+
+int import_take_affine(struct importer *m, const MsOnnx__Node *node, enum fn fn, int a, int b)
+{
+    const int x = import_value(m, a)->norm != NULL ? a : b;
+    struct value norm = *import_value(m, x);
+    struct value part;
+    char name[MS_NAME_MAX + 1];
+    if (!is_affine(m, &norm, import_value(m, x == a ? b : a), fn)) {
+        return 0;
+    }
+    int rc = import_of_channels(m, node, x == a ? 1 : 0, norm.n_dims - 1, &part);
+    if (rc < 0) {
+        return rc;
+    }
+    const int is_scale = norm.gamma == NULL;
+    json_t *keys = norm.norm;
+    const char *gamma = is_scale ? part.tensor->name : norm.gamma;
+    const struct part parts[] = {{"weight", "gamma", gamma},
+                                 {"bias", "beta", is_scale ? NULL : part.tensor->name}};
+    rc = import_name_parts(m, parts, 2, 1, keys, name);
+    if (rc == MS_OK && is_scale && name[0] != '\0') {
+        rc = import_rename(m, "group_norm", name, keys, &norm);
+    }
+    if (rc == MS_OK && json_object_set_new(keys, is_scale ? "gamma" : "beta",
+                                           json_string(is_scale ? "ones" : "zeros")) < 0) {
+        rc = import_fail_memory(m);
+    }
+    rc = rc < 0 ? rc : import_bind(m, node, 0, &norm);
+    if (rc == MS_OK && is_scale) {
+        import_keep_norm(m, node, keys, gamma);
+    }
+    return rc < 0 ? rc : 1;
+}
+
 static int import_instance_norm(struct importer *m, const MsOnnx__Node *node)
 {
-    int x = import_image(m, node, 0);
+    int x = import_input(m, node, 0);
+    const int scale = import_input(m, node, 1);
+    const int shift = import_input(m, node, 2);
+    if (x >= 0 && import_value(m, x)->kind == VALUE_LAYER && import_value(m, x)->n_dims == 3 &&
+        is_all(m, scale, 1) && is_all(m, shift, 0)) {
+        int rc = import_settle(m, x);
+        const int64_t groups = rc < 0 ? 0 : groups_of(import_value(m, x));
+        if (rc < 0 || groups > 0) {
+            return rc < 0 ? rc : bind_groups(m, node, x, groups);
+        }
+    }
+    x = import_image(m, node, 0);
     return x < 0 ? x : bind_norm(m, node, "instance_norm", x, 1, 1, 0);
 }
 

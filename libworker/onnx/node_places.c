@@ -32,15 +32,30 @@ static int read_bound(struct importer *m, const MsOnnx__Node *node, size_t i, in
     return rc;
 }
 
+/* Dimensions behind the first one, perhaps none: where an Unsqueeze puts new ones. */
+static int bind_axes(struct importer *m, const MsOnnx__Node *node, int64_t first, int64_t end)
+{
+    int64_t axes[ONNX_DIMS_MAX];
+    for (int64_t i = first; i < end; i++) {
+        axes[i - first] = i;
+    }
+    return import_bind_ints(m, node, axes, (int)(end - first), 0);
+}
+
 static int import_range(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t of[3] = {0};
     struct value range = {.kind = VALUE_RANGE, .n_dims = 1, .expr = NO_VALUE};
+    int is_whole = 1;
     for (size_t i = 0; i < 3; i++) {
         int rc = read_bound(m, node, i, &of[i]);
+        is_whole &= rc == MS_OK && import_value(m, import_input(m, node, i))->kind == VALUE_INTS;
         if (rc < 0) {
             return rc;
         }
+    }
+    if (of[0] >= 1 && of[1] >= of[0] && of[1] <= ONNX_DIMS_MAX && of[2] == 1 && is_whole) {
+        return bind_axes(m, node, of[0], of[1]);
     }
     /* sizes that are multiples of the batch are negative, and have a quotient by themselves */
     const int has_end = (of[1] >= 1 && of[1] <= INT32_MAX) ||

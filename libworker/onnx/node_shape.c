@@ -9,11 +9,15 @@
 static int bind_view(struct importer *m, const MsOnnx__Node *node, int x, const struct view *view)
 {
     struct value value = *import_value(m, x);
+    json_t *norm = value.norm;
     const struct view_atom *first = NULL;
     import_set_view(&value, view);
     value.expr = NO_VALUE;
     value.dense = NULL;
     int rc = import_bind(m, node, 0, &value);
+    if (rc == MS_OK && norm != NULL) {
+        import_keep_norm(m, node, norm, value.gamma);
+    }
     const int n_first = view->n_dims == 2 ? view_atoms(view, 0, &first) : 2;
     const int is_one = n_first == 0 && view->size[AXIS_SAMPLE] == 1;
     const int is_rows = is_one || (n_first == 1 && first->axis == AXIS_SAMPLE &&
@@ -252,6 +256,34 @@ static int bind_kernel(struct importer *m, const MsOnnx__Node *node, int x)
     return import_bind(m, node, 0, &kernel);
 }
 
+/* Numbers that are all one, with dimensions of 1 in these places. */
+static int unsqueeze_number(struct importer *m, const MsOnnx__Node *node, int x, unsigned axes,
+                            int n_dims)
+{
+    const struct value number = *import_value(m, x);
+    struct value wide = number;
+    int n = 0;
+    for (int i = 0; i < n_dims; i++) {
+        const int is_new = (axes >> i & 1) != 0 || n == number.n_dims;
+        wide.dim[i] = is_new ? 1 : number.dim[n];
+        n += !is_new;
+    }
+    wide.n_dims = n_dims;
+    return n == number.n_dims ? import_bind(m, node, 0, &wide)
+                              : import_fail(m, "axes that its input has not");
+}
+
+/* A parameter of each channel as (c, 1, 1), or as it is: a part of a group norm. */
+static int bind_of_channels(struct importer *m, const MsOnnx__Node *node, int x, int n_dims)
+{
+    struct value part = *import_value(m, x);
+    for (int i = 1; i < n_dims; i++) {
+        part.dim[i] = 1;
+    }
+    part.n_dims = n_dims;
+    return import_bind(m, node, 0, &part);
+}
+
 /* Dimensions of 1 come in these places. */
 static int unsqueeze_value(struct importer *m, const MsOnnx__Node *node, int x, unsigned axes,
                            int n_dims)
@@ -303,14 +335,20 @@ static int import_unsqueeze(struct importer *m, const MsOnnx__Node *node)
     if (value->kind == VALUE_LAYER) {
         return unsqueeze_value(m, node, x, axes, n_dims);
     }
-    if (value->kind == VALUE_PIECES || (value->kind == VALUE_PARAM && axes == 1)) {
+    if (value->kind == VALUE_REAL) {
+        return unsqueeze_number(m, node, x, axes, n_dims);
+    }
+    const int is_param = value->kind == VALUE_PARAM && value->n_dims == value->tensor->n_dims;
+    if (is_param && value->n_dims == 1 && (axes == 6 || n_axes == 0)) {
+        return bind_of_channels(m, node, x, n_dims);
+    }
+    if (value->kind == VALUE_PIECES || (is_param && axes == 1)) {
         return import_widen_pieces(m, node, x, axes);
     }
     if (value->kind == VALUE_RANGE) {
         return import_unsqueeze_places(m, node, x, axes, n_dims);
     }
-    if (value->n_dims == 2 && axes == (1U << 2 | 1U << 3) && value->kind == VALUE_PARAM &&
-        !value->is_transposed) {
+    if (value->n_dims == 2 && axes == (1U << 2 | 1U << 3) && is_param && !value->is_transposed) {
         return bind_kernel(m, node, x);
     }
     return import_fail(m, "only sizes and what the data make get a dimension more, and matrices a "

@@ -142,6 +142,9 @@ static const char *const models[] = {
     "norms-torchscript",
     "norms-dynamo",
     "norms-alike-torchscript",
+    "groups-torchscript",
+    "groups-dynamo",
+    "groups-dynamo-static",
     "gated-torchscript",
     "scale-dynamo",
     "rezero-dynamo",
@@ -246,9 +249,9 @@ static int list_parameter(void *arg, const struct onnx_tensor *tensor, struct ms
 START_TEST(parameters_of_tokens_are_those_of_the_file)
 {
     static const char *const of[] = {
-        "patches-torchscript", "patches-dynamo",        "words-torchscript",
-        "words-dynamo",        "recurrent-torchscript", "recurrent-dynamo",
-        "plain-torchscript",   "tied-torchscript",      "tied-dynamo"};
+        "patches-torchscript",   "patches-dynamo",     "words-torchscript", "words-dynamo",
+        "recurrent-torchscript", "recurrent-dynamo",   "plain-torchscript", "tied-torchscript",
+        "tied-dynamo",           "groups-torchscript", "groups-dynamo"};
     char name[64];
     snprintf(name, sizeof(name), "%s.onnx", of[_i]);
     struct sample sample = sample_of(of[_i]);
@@ -453,6 +456,26 @@ START_TEST(attention_is_found_in_its_products)
 }
 END_TEST
 
+/* Below opset 21 it is an InstanceNormalization of groups, a product and a sum. */
+START_TEST(a_group_norm_is_put_together)
+{
+    static const char *const files[] = {"groups-torchscript.onnx", "groups-dynamo.onnx",
+                                        "groups-dynamo-static.onnx"};
+    static const char *const wanted[] = {
+        "{\"group_norm\":{\"beta\":\"zeros\",\"epsilon\":0.001,\"gamma\":\"ones\",\"groups\":2,"
+        "\"name\":\"norm\",\"parameters\":\"torch\"}},{\"relu\":{}},{\"group_norm\":{\"beta\":"
+        "\"none\",",
+        "\"gamma\":\"none\",\"groups\":3}},{\"flatten\":{}}",
+        "\"groups\":2,\"name\":\"rows\",\"parameters\":\"torch\"}},{\"relu\":{}},{\"dense\":",
+    };
+    char *text = document_named(files[_i]);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(wanted); i++) {
+        ck_assert_msg(strstr(text, wanted[i]) != NULL, "no %s in %s", wanted[i], text);
+    }
+    free(text);
+}
+END_TEST
+
 /* Each node is a layer, by PyTorch's names: those of a module's second layer are given. */
 START_TEST(recurrent_layers_have_the_parameters_of_the_module)
 {
@@ -531,6 +554,8 @@ static const struct {
     {"norm-twice-torchscript.onnx",
      "it is the norm of node /norm/BatchNormalization once more: both calls move the statistic "
      "norm.running_mean, and a batch_norm has its own ones; give each call a module of its own"},
+    {"groups-read-before.onnx",
+     "(Mul, opset 17): it calculates with a tensor (c.weight) that is no number"},
     {"norm-half-dynamo.onnx", "its scale is a number, and not trained"},
     {"clip-0-20-torchscript.onnx", "what it makes is none of the functions that layers have"},
     {"clip-30-torchscript.onnx", "what it makes is none of the functions that layers have"},
@@ -882,12 +907,13 @@ int main(void)
     tcase_add_test(t, values_that_are_taken_one_by_one_are_seen_in_a_shape);
     tcase_add_test(t, a_buffer_may_hide_what_is_behind_the_diagonal);
     tcase_add_loop_test(t, channels_that_change_places_are_layers, 0, 2);
+    tcase_add_loop_test(t, a_group_norm_is_put_together, 0, 3);
     tcase_add_loop_test(t, recurrent_layers_have_the_parameters_of_the_module, 0, 2);
     tcase_add_test(t, plain_recurrent_layers_have_the_parameters_of_the_module);
     tcase_add_loop_test(t, attention_is_found_in_its_products, 0, 2);
     tcase_add_loop_test(t, a_model_makes_of_a_batch_what_pytorch_makes, 0,
                         (int)MS_ARRAY_SIZE(models));
-    tcase_add_loop_test(t, parameters_of_tokens_are_those_of_the_file, 0, 9);
+    tcase_add_loop_test(t, parameters_of_tokens_are_those_of_the_file, 0, 11);
     tcase_add_loop_test(t, parameters_have_the_names_of_the_module, 0, 4);
     tcase_add_test(t, the_list_is_what_a_person_would_write);
     tcase_add_test(t, names_that_modules_have_are_no_others);

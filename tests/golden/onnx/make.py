@@ -408,6 +408,17 @@ def main_traps():
     keep("norms-torchscript", randomized(norms(), 13), images, "torchscript")
     keep("norms-dynamo", randomized(norms(), 14), images, "dynamo", opset=18)
     keep("norms-dynamo-optimized", randomized(norms(), 14), images, "dynamo", opset=18, optimize=True)
+    groups = lambda: Of(lambda s, x: s.last(f.relu(s.rows(s.first(torch.flatten(s.plain(f.relu(s.norm(s.conv(x)))), 1))))), conv=nn.Conv2d(3, 6, 1, bias=False),
+                        norm=nn.GroupNorm(2, 6, eps=1e-3), plain=nn.GroupNorm(3, 6, affine=False), first=nn.Linear(180, 4), rows=nn.GroupNorm(2, 4), last=nn.Linear(4, 3))
+    keep("groups-torchscript", randomized(groups(), 26), images, "torchscript", opset=13)
+    keep("groups-dynamo", randomized(groups(), 27), images, "dynamo", opset=18)
+    keep("groups-dynamo-static", randomized(groups(), 27), images, "dynamo", opset=18, dynamic_shapes=None)
+    whole = lambda *of: {"value": numpy_helper.from_array(numpy.asarray(of, numpy.int64))}
+    ones, zeros = ({"value": numpy_helper.from_array(numpy.full(3, of, numpy.float32))} for of in (1, 0))
+    grouped = [("Constant", "", "g", whole(0, 3, -1)), ("Constant", "", "o", ones), ("Constant", "", "z", zeros), ("Constant", "", "a", whole(1, 2)), ("Constant", "", "s", whole(0, 6, 6, 5)),
+               ("Reshape", "x g", "r", {}), ("InstanceNormalization", "r o z", "i", {}), ("Reshape", "i s", "n", {}), ("Unsqueeze", "c.weight a", "w", {}), ("Mul", "n w", "m", {})]
+    by_hand("groups-read-before", [*grouped, ("Add", "m n", "h", {}), ("Flatten", "h", "f", {}), ("Gemm", "f b.weight", "y", {"transB": 1})],
+            {"c.weight": (6,), "b.weight": (4, 180)}, shape=(None, 6, 6, 5))
     keep("norm-of-width-torchscript", nn.Sequential(nn.LayerNorm(5), nn.Flatten(), nn.Linear(90, 4)), images, "torchscript")
     keep("norm-half-dynamo", Of(lambda s, x: s.fc(pooled(f.instance_norm(x, weight=torch.full((3,), 0.5), bias=torch.zeros(3)))), fc=nn.Linear(3, 4)), images, "dynamo", opset=18)
     conv = lambda out=3: nn.Conv2d(3, out, 3, padding=1)
