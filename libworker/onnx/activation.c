@@ -373,7 +373,7 @@ static int find_of(struct importer *m, int value, int before, struct single *ret
         ret->before = before;
     }
     m->n_exprs = n_exprs; /* they were for this question alone */
-    return expr < NO_VALUE ? expr : MS_OK;
+    return import_failed(expr) ? expr : MS_OK;
 }
 
 /* Of `at` or what that is made of, the first first: a function that was taken apart is whole. */
@@ -532,8 +532,8 @@ static int bind_expr(struct importer *m, const MsOnnx__Node *node, struct expr e
 static int import_function(struct importer *m, const MsOnnx__Node *node)
 {
     struct expr e = {.fn = fn_of(node)};
-    int x = import_input(m, node, 0);
-    int rc = x < 0 ? (x == NO_VALUE ? import_fail(m, "it has no input") : x) : MS_OK;
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : MS_OK;
     if (rc == MS_OK && e.fn == FN_LEAKY_RELU) {
         rc = attribute_real(m, node, "alpha", 0.01, &e.c);
     } else if (rc == MS_OK && e.fn == FN_ELU) {
@@ -558,16 +558,16 @@ static int import_function(struct importer *m, const MsOnnx__Node *node)
 static int import_clip(struct importer *m, const MsOnnx__Node *node)
 {
     struct expr e = {.fn = FN_CLIP, .c = -INFINITY, .d = INFINITY};
-    int x = import_input(m, node, 0);
-    int low = import_input(m, node, 1);
-    int high = import_input(m, node, 2);
-    int rc = x < NO_VALUE ? x : low < NO_VALUE ? low : high < NO_VALUE ? high : MS_OK;
+    int x = import_need(m, node, 0);
+    int low = x < 0 ? x : import_input(m, node, 1);
+    int high = import_failed(low) ? low : import_input(m, node, 2);
+    int rc = import_failed(high) ? high : MS_OK;
     rc = rc < 0 || low == NO_VALUE ? rc : import_number(m, low, &e.c);
     rc = rc < 0 || high == NO_VALUE ? rc : import_number(m, high, &e.d);
     if (rc < 0) {
         return rc;
     }
-    if (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER) {
+    if (import_value(m, x)->kind != VALUE_LAYER) {
         return import_fail(m, "its input is nothing that is made of the data");
     }
     if (isnan(e.c) || isnan(e.d)) {
@@ -628,12 +628,10 @@ static int bind_number(struct importer *m, const MsOnnx__Node *node, enum fn fn,
 static int import_binary(struct importer *m, const MsOnnx__Node *node)
 {
     struct expr e = {.fn = fn_of(node)};
-    int a = import_input(m, node, 0);
-    int b = import_input(m, node, 1);
-    if (a < 0 || b < 0) {
-        return a < NO_VALUE   ? a
-               : b < NO_VALUE ? b
-                              : import_fail(m, "it has one input; the file is damaged");
+    int a = import_need(m, node, 0);
+    int b = a < 0 ? a : import_need(m, node, 1);
+    if (b < 0) {
+        return b;
     }
     if (import_value(m, a)->kind == VALUE_INTS && import_value(m, b)->kind == VALUE_INTS) {
         return import_binary_ints(m, node, a, b);

@@ -289,9 +289,9 @@ int import_chosen(struct importer *m, const MsOnnx__Node *node)
     int scores = NO_VALUE;
     int rc = MS_OK;
     for (size_t i = 0; i < 3; i++) {
-        in[i] = import_input(m, node, i);
+        in[i] = import_need(m, node, i);
         if (in[i] < 0) {
-            return in[i] < NO_VALUE ? in[i] : import_fail(m, "an input is missing");
+            return in[i];
         }
     }
     if (import_value(m, in[0])->kind != VALUE_MASK) {
@@ -325,17 +325,17 @@ static int import_trilu(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t upper = 1;
     const struct value *k = NULL;
-    int x = import_input(m, node, 0);
-    int diagonal = import_input(m, node, 1);
-    int rc = x < NO_VALUE ? x : diagonal < NO_VALUE ? diagonal : MS_OK;
+    int x = import_need(m, node, 0);
+    int diagonal = x < 0 ? x : import_input(m, node, 1);
+    int rc = import_failed(diagonal) ? diagonal : MS_OK;
     rc = rc < 0 ? rc : attribute_int(m, node, "upper", 1, &upper);
     rc = rc < 0 || diagonal == NO_VALUE ? rc : import_ints(m, diagonal, &k);
     if (rc < 0) {
         return rc;
     }
     const int64_t first = k != NULL && k->n == 1 ? k->ints[0] : 0;
-    const struct value *value = x >= 0 ? import_value(m, x) : NULL;
-    const int is_square = value != NULL && value->kind == VALUE_REAL && value->n_dims >= 2 &&
+    const struct value *value = import_value(m, x);
+    const int is_square = value->kind == VALUE_REAL && value->n_dims >= 2 &&
                           value->dim[value->n_dims - 1] == value->dim[value->n_dims - 2];
     if (!is_square || first != (upper != 0)) {
         return import_fail(m, "a square of one number is cut at its diagonal, for a mask");
@@ -356,11 +356,11 @@ static int read_parts(struct importer *m, const MsOnnx__Node *node, int of[3], i
     int64_t heads[3] = {0};
     int64_t width[3] = {0};
     for (size_t i = 0; i < 3; i++) {
-        of[i] = import_input(m, node, i);
-        if (of[i] < NO_VALUE) {
+        of[i] = import_need(m, node, i);
+        if (of[i] < 0) {
             return of[i];
         }
-        const int is_layer = of[i] >= 0 && import_value(m, of[i])->kind == VALUE_LAYER;
+        const int is_layer = import_value(m, of[i])->kind == VALUE_LAYER;
         int rc = is_layer ? see_tokens(m, of[i]) : MS_OK;
         if (rc < 0) {
             return rc;
@@ -387,8 +387,8 @@ static int import_attention(struct importer *m, const MsOnnx__Node *node)
     rc = rc < 0 ? rc : attribute_real(m, node, "scale", 1 / sqrt((double)width), &scale);
     int mask = rc < 0 ? rc : import_input(m, node, 3);
     int is_mask = mask < 0 ? 0 : import_is_mask(m, mask);
-    if (rc < 0 || mask < NO_VALUE || is_mask < 0) {
-        return rc < 0 ? rc : mask < NO_VALUE ? mask : is_mask;
+    if (rc < 0 || import_failed(mask) || is_mask < 0) {
+        return rc < 0 ? rc : import_failed(mask) ? mask : is_mask;
     }
     if (mask >= 0 && !(is_mask && is_causal(import_value(m, mask)))) {
         return import_fail(m, "its mask hides something else than what is behind the diagonal");

@@ -92,7 +92,8 @@ static int check_node(const struct onnx_file *file, const MsOnnx__Node *node, st
     int is = is_text(node->name) && is_text(node->op_type) && is_text(node->domain) &&
              are_texts(node->input, node->n_input) && are_texts(node->output, node->n_output);
     for (size_t i = 0; i < node->n_attribute && is; i++) {
-        is = is_text(node->attribute[i]->name);
+        const MsOnnx__Tensor *tensor = node->attribute[i]->t;
+        is = is_text(node->attribute[i]->name) && (tensor == NULL || is_text(tensor->name));
     }
     return is ? MS_OK : fail(file, "a node has a name that is no text", err);
 }

@@ -23,10 +23,14 @@ struct onnx_file {
     int64_t opset; /* of the ops of ONNX itself */
 };
 
-/* A tensor inside the model (an attribute, or an initializer of at most ONNX_INLINE_MAX bytes) as
- * numbers: at most n of type FLOAT, DOUBLE, INT64, INT32 or BOOL, into reals or ints, of which one
- * is NULL. Returns how many there are, or -1: it is of another kind, or larger. */
-int onnx_numbers(const MsOnnx__Tensor *tensor, double *reals, int64_t *ints, int n);
+/* A tensor (an attribute, or an initializer of at most ONNX_INLINE_MAX bytes or beside the model)
+ * as numbers: at most n of type FLOAT, DOUBLE, INT64, INT32 or BOOL, into reals or ints, of which
+ * one is NULL. Returns how many there are, or a negative code: it is of another kind, or larger, or
+ * cannot be read beside the model. */
+int onnx_numbers(const struct onnx_file *file, const MsOnnx__Tensor *tensor, double *reals,
+                 int64_t *ints, int n, struct ms_err *err);
+/* Has a FLOAT or DOUBLE tensor inside the model one number as all of its elements? */
+int onnx_is_even(const MsOnnx__Tensor *tensor, double *ret);
 
 /* The names of all that layers of the graph have as their parameters, as keys; NULL: it cannot be
  * kept, or there is no memory. Owned. */

@@ -114,12 +114,23 @@ int import_input(struct importer *m, const MsOnnx__Node *node, size_t i)
                      m, "it reads %.80s, which nothing before it makes; the file is damaged", name);
 }
 
+int import_failed(int index)
+{
+    return index < 0 && index != NO_VALUE;
+}
+
+int import_need(struct importer *m, const MsOnnx__Node *node, size_t i)
+{
+    int index = import_input(m, node, i);
+    return index == NO_VALUE ? import_fail(m, "it has no input %zu", i + 1) : index;
+}
+
 /* ---- what an op reads ---- */
 
 static int import_read(struct importer *m, const MsOnnx__Node *node, size_t i)
 {
     int x = import_input(m, node, i);
-    if (x < NO_VALUE) {
+    if (import_failed(x)) {
         return x;
     }
     if (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER) {
@@ -199,7 +210,7 @@ static int take_param(struct importer *m, const MsOnnx__Node *node, size_t i, in
                       int n_stored, struct value *ret)
 {
     int index = import_input(m, node, i);
-    if (index < NO_VALUE) {
+    if (import_failed(index)) {
         return index;
     }
     const struct value *value = index >= 0 ? import_value(m, index) : NULL;

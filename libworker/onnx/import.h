@@ -13,7 +13,10 @@
 #include "libworker/onnx/view.h"
 #include "proto/limits.h"
 
-enum { INTS_MAX = 64, EXPR_SIZE_MAX = 64, PIECES_MAX = 64, NO_VALUE = -1 };
+#include <limits.h>
+
+/* NO_VALUE: neither an index nor a code of proto/err.h */
+enum { INTS_MAX = 64, EXPR_SIZE_MAX = 64, PIECES_MAX = 64, NO_VALUE = INT_MIN };
 
 enum value_kind {
     VALUE_LAYER,
@@ -148,8 +151,12 @@ int import_fail(struct importer *m, const char *fmt, ...) MS_PRINTF(2, 3);
 int import_fail_memory(struct importer *m);
 const struct node_op *import_op(const char *name);
 
-/* Input i as a value; NO_VALUE: it is left out. */
+/* Input i as a value; NO_VALUE: it is left out; another negative number: the code of what is wrong
+ * with it (import_failed). */
 int import_input(struct importer *m, const MsOnnx__Node *node, size_t i);
+int import_failed(int index);
+/* The same, which must be there; or a negative code. */
+int import_need(struct importer *m, const MsOnnx__Node *node, size_t i);
 struct value *import_value(const struct importer *m, int index);
 /* The same, which must be there, an output of a layer, an image or rows; makes a layer of it. Or a
  * negative code. */
@@ -241,7 +248,10 @@ int import_number(struct importer *m, int value, double *ret);
 int import_is_number(const struct importer *m, int value);
 /* MS_E_INVALID: it is a number that the module has as its own, by the name of its initializer. */
 int import_check_constant(struct importer *m, const struct value *value);
-/* A tensor inside the model as a value. */
+/* onnx_numbers; an error names the node. */
+int import_numbers(struct importer *m, const MsOnnx__Tensor *tensor, double *reals, int64_t *ints,
+                   int n);
+/* A small tensor as a value. */
 int import_tensor(struct importer *m, const MsOnnx__Tensor *tensor, struct value *ret);
 
 /* ---- node_shape.c ---- */

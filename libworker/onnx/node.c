@@ -197,7 +197,7 @@ int import_bias(struct importer *m, const MsOnnx__Node *node, size_t i, int64_t 
     int index = import_input(m, node, i);
     *ret_name = NULL;
     if (index < 0) {
-        return index < NO_VALUE ? index : MS_OK;
+        return index == NO_VALUE ? MS_OK : index;
     }
     const struct value *value = import_value(m, index);
     if (value->kind == VALUE_REAL) {
@@ -430,10 +430,10 @@ static int import_gemm(struct importer *m, const MsOnnx__Node *node)
 static int import_matmul(struct importer *m, const MsOnnx__Node *node)
 {
     struct value weight;
-    int x = import_input(m, node, 0);
-    int by = import_input(m, node, 1);
-    if (x < 0 || by < 0) {
-        return x < NO_VALUE ? x : by < NO_VALUE ? by : import_fail(m, "an input is missing");
+    int x = import_need(m, node, 0);
+    int by = x < 0 ? x : import_need(m, node, 1);
+    if (by < 0) {
+        return by;
     }
     if (import_value(m, by)->kind == VALUE_LAYER) {
         return import_attend(m, node, x, by);
@@ -526,13 +526,13 @@ static int import_dropout(struct importer *m, const MsOnnx__Node *node)
 {
     double rate = 0.5;
     struct value made;
-    int x = import_input(m, node, 0);
-    int ratio = import_input(m, node, 1);
-    int rc = x < NO_VALUE ? x : ratio < NO_VALUE ? ratio : MS_OK;
+    int x = import_need(m, node, 0);
+    int ratio = x < 0 ? x : import_input(m, node, 1);
+    int rc = import_failed(ratio) ? ratio : MS_OK;
     rc = rc < 0 ? rc : attribute_real(m, node, "ratio", 0.5, &rate);
     rc = rc < 0 || ratio == NO_VALUE ? rc : import_number(m, ratio, &rate);
     const int is_scores = x >= 0 && import_value(m, x)->kind == VALUE_SCORES;
-    if (rc == MS_OK && (x == NO_VALUE || (import_value(m, x)->kind != VALUE_LAYER && !is_scores))) {
+    if (rc == MS_OK && import_value(m, x)->kind != VALUE_LAYER && !is_scores) {
         rc = import_fail(m, "its input is nothing that is made of the data");
     }
     if (rc == MS_OK && !(rate >= 0 && rate <= 0.9999)) {
@@ -573,15 +573,15 @@ static int import_softmax(struct importer *m, const MsOnnx__Node *node)
     if (graph->n_output > 0 && strcmp(node->output[0], graph->output[0]->name) == 0) {
         return import_fail(m, "the loss has it: let the model end in what goes into it");
     }
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     if (x >= 0 && import_value(m, x)->kind == VALUE_SCORES) {
         return soften_scores(m, node, x);
     }
     const int n = x >= 0 ? import_value(m, x)->n_dims : 0;
-    x = x < NO_VALUE ? x
-        : n == 2     ? import_rows(m, node, 0)
-        : n == 3     ? import_sequence(m, node, 0)
-                     : import_image(m, node, 0);
+    x = x < 0    ? x
+        : n == 2 ? import_rows(m, node, 0)
+        : n == 3 ? import_sequence(m, node, 0)
+                 : import_image(m, node, 0);
     int rc = x < 0 ? x : attribute_int(m, node, "axis", -1, &axis);
     if (rc == MS_OK && import_axis(axis, n) != (n == 3 ? 2 : 1)) {
         rc = import_fail(m, "axis %lld: softmax is over the values of a row, or over channels",
@@ -597,9 +597,9 @@ static int import_identity(struct importer *m, const MsOnnx__Node *node)
     if (onnx_find(m->file, node->output[0]) != NULL) {
         return MS_OK;
     }
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     if (x < 0) {
-        return x < NO_VALUE ? x : import_fail(m, "it has no input");
+        return x;
     }
     const struct value same = *import_value(m, x);
     if (same.kind != VALUE_LAYER) {

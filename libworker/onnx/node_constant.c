@@ -131,10 +131,10 @@ static int repeat_param(struct importer *m, const MsOnnx__Node *node, int x,
 static int import_expand(struct importer *m, const MsOnnx__Node *node)
 {
     const struct value *shape = NULL;
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     int rc = x < 0 ? x : import_ints(m, import_input(m, node, 1), &shape);
     if (rc < 0) {
-        return rc < NO_VALUE ? rc : import_fail(m, "an input is missing");
+        return rc;
     }
     const struct value *value = import_value(m, x);
     if (value->kind == VALUE_PARAM) { /* of one channel it is a number, too */
@@ -148,10 +148,10 @@ static int import_expand(struct importer *m, const MsOnnx__Node *node)
 
 static int import_cast(struct importer *m, const MsOnnx__Node *node)
 {
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     int64_t to = ONNX_FLOAT;
     if (x < 0) {
-        return x < NO_VALUE ? x : import_fail(m, "it has no input");
+        return x;
     }
     int rc = attribute_int(m, node, "to", ONNX_FLOAT, &to);
     if (rc < 0) {
@@ -159,9 +159,9 @@ static int import_cast(struct importer *m, const MsOnnx__Node *node)
     }
     struct value value = *import_value(m, x);
     if (strcmp(node->op_type, "CastLike") == 0) {
-        int like = import_input(m, node, 1);
+        int like = import_need(m, node, 1);
         if (like < 0) {
-            return like < NO_VALUE ? like : import_fail(m, "an input is missing");
+            return like;
         }
         to = import_value(m, like)->kind == VALUE_INTS ? ONNX_INT64 : ONNX_FLOAT;
     }
@@ -184,15 +184,15 @@ static int import_shape(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t start = 0;
     int64_t end = ONNX_DIMS_MAX;
-    int x = import_input(m, node, 0);
-    int rc = x < NO_VALUE ? x : attribute_int(m, node, "start", 0, &start);
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : attribute_int(m, node, "start", 0, &start);
     rc = rc < 0 ? rc : attribute_int(m, node, "end", ONNX_DIMS_MAX, &end);
     if (rc < 0) {
         return rc;
     }
-    const struct value *value = x >= 0 ? import_value(m, x) : NULL;
-    if (value == NULL || (value->kind == VALUE_INTS && value->n_dims > 1)) {
-        return import_fail(m, "it has no input");
+    const struct value *value = import_value(m, x);
+    if (value->kind == VALUE_INTS && value->n_dims > 1) {
+        return import_fail(m, "of whole numbers in rows, whose shape nothing here reads");
     }
     const int n = value->n_dims;
     start += start < 0 ? n : 0;
@@ -306,9 +306,9 @@ static int import_root(struct importer *m, const MsOnnx__Node *node)
 {
     const int is_root = strcmp(node->op_type, "Sqrt") == 0;
     double x = 0;
-    int index = import_input(m, node, 0);
+    int index = import_need(m, node, 0);
     if (index < 0) {
-        return index < NO_VALUE ? index : import_fail(m, "it has no input");
+        return index;
     }
     int rc = import_number(m, index, &x);
     struct value value = *import_value(m, index);
@@ -350,10 +350,10 @@ static int each_int(struct importer *m, const MsOnnx__Node *node, int n_of)
 
 static int import_equal(struct importer *m, const MsOnnx__Node *node)
 {
-    int a = import_input(m, node, 0);
-    int b = import_input(m, node, 1);
-    if (a < 0 || b < 0) {
-        return a < NO_VALUE ? a : b < NO_VALUE ? b : import_fail(m, "an input is missing");
+    int a = import_need(m, node, 0);
+    int b = a < 0 ? a : import_need(m, node, 1);
+    if (b < 0) {
+        return b;
     }
     const int is_a = import_is_mask(m, a);
     const int is_b = is_a < 0 ? is_a : import_is_mask(m, b);
@@ -364,9 +364,9 @@ static int import_equal(struct importer *m, const MsOnnx__Node *node)
 
 static int import_where(struct importer *m, const MsOnnx__Node *node)
 {
-    int a = import_input(m, node, 0);
-    const int is = a < 0 ? MS_OK : import_is_mask(m, a);
-    return a < NO_VALUE ? a : is < 0 ? is : is ? import_chosen(m, node) : each_int(m, node, 3);
+    int a = import_need(m, node, 0);
+    const int is = a < 0 ? a : import_is_mask(m, a);
+    return is < 0 ? is : is ? import_chosen(m, node) : each_int(m, node, 3);
 }
 
 const struct node_op constant_ops[] = {

@@ -138,7 +138,7 @@ static int import_concat(struct importer *m, const MsOnnx__Node *node)
     struct value made;
     const int n = (int)node->n_input;
     int first = import_input(m, node, 0);
-    int rc = first < NO_VALUE ? first : attribute_int(m, node, "axis", 0, &axis);
+    int rc = import_failed(first) ? first : attribute_int(m, node, "axis", 0, &axis);
     if (rc == MS_OK && first >= 0 &&
         (import_value(m, first)->kind == VALUE_INTS ||
          import_value(m, first)->kind == VALUE_REAL)) {

@@ -59,12 +59,12 @@ static int import_batch_norm(struct importer *m, const MsOnnx__Node *node)
     double epsilon = 0;
     double momentum = 0;
     char name[MS_NAME_MAX + 1];
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     if (x >= 0 && import_value(m, x)->kind == VALUE_LAYER && import_value(m, x)->n_dims == 2) {
         return import_fail(m, "it is of rows (BatchNorm1d), and batch_norm is of images: norm them "
                               "before they are flattened, or without statistics of the batch");
     }
-    x = x < NO_VALUE ? x : import_image(m, node, 0);
+    x = x < 0 ? x : import_image(m, node, 0);
     int rc = x < 0 ? x : refuse_called_again(m, node);
     rc = rc < 0 ? rc : attribute_real(m, node, "epsilon", 1e-5, &epsilon);
     rc = rc < 0 ? rc : attribute_real(m, node, "momentum", 0.9, &momentum);
@@ -94,7 +94,7 @@ static int read_scale(struct importer *m, const MsOnnx__Node *node, int n_dims,
     int index = import_input(m, node, 1);
     *ret_name = NULL;
     if (index < 0) {
-        return index < NO_VALUE ? index : import_fail(m, "it has no scale");
+        return index == NO_VALUE ? import_fail(m, "it has no scale") : index;
     }
     const struct value *value = import_value(m, index);
     if (value->kind == VALUE_REAL) {
@@ -186,9 +186,9 @@ static int bind_norm(struct importer *m, const MsOnnx__Node *node, const char *k
 static int import_layer_norm(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t axis = -1;
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     const int n = x >= 0 ? import_value(m, x)->n_dims : 0;
-    int rc = x < NO_VALUE ? x : attribute_int(m, node, "axis", -1, &axis);
+    int rc = x < 0 ? x : attribute_int(m, node, "axis", -1, &axis);
     if (rc < 0) {
         return rc;
     }

@@ -35,7 +35,7 @@ static int slice_ints(struct importer *m, const MsOnnx__Node *node)
     int rc = MS_OK;
     for (size_t i = 0; i < 5 && rc == MS_OK; i++) {
         in[i] = import_input(m, node, i);
-        rc = in[i] < NO_VALUE ? in[i] : MS_OK;
+        rc = import_failed(in[i]) ? in[i] : MS_OK;
     }
     for (int i = 0; i < 5 && rc == MS_OK; i++) {
         rc = in[i] == NO_VALUE ? MS_OK : import_ints(m, in[i], &part[i]);
@@ -138,7 +138,7 @@ static int read_ints(struct importer *m, const MsOnnx__Node *node, size_t i, con
     const struct value *ints = NULL;
     int index = at != NULL ? NO_VALUE : import_input(m, node, i);
     int rc = index < 0 ? MS_OK : import_ints(m, index, &ints);
-    if (index < NO_VALUE || rc < 0) {
+    if (import_failed(index) || rc < 0) {
         return rc < 0 ? rc : index;
     }
     *ret = at != NULL ? at->ints : ints != NULL ? ints->ints : NULL;
@@ -265,9 +265,9 @@ static int import_split(struct importer *m, const MsOnnx__Node *node)
     const int64_t *given = NULL;
     int n = 0;
     int dim = 0;
-    int x = import_input(m, node, 0);
-    int rc = x < NO_VALUE ? x : attribute_int(m, node, "axis", 0, &axis);
-    if (rc == MS_OK && (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER)) {
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : attribute_int(m, node, "axis", 0, &axis);
+    if (rc == MS_OK && import_value(m, x)->kind != VALUE_LAYER) {
         rc = import_fail(m, "its input is nothing that is made of the data");
     }
     rc = rc < 0 ? rc : read_ints(m, node, 1, "split", &given, &n);
@@ -302,12 +302,11 @@ static int import_split_to_sequence(struct importer *m, const MsOnnx__Node *node
     int dim = 0;
     const struct value *size = NULL;
     struct value parts = {.kind = VALUE_PARTS, .expr = NO_VALUE};
-    int x = import_input(m, node, 0);
-    int rc = x < NO_VALUE ? x : attribute_int(m, node, "axis", 0, &axis);
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : attribute_int(m, node, "axis", 0, &axis);
     rc = rc < 0 ? rc : attribute_int(m, node, "keepdims", 1, &keepdims);
     rc = rc < 0 ? rc : import_ints(m, import_input(m, node, 1), &size);
-    if (rc == MS_OK &&
-        (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER || keepdims == 0)) {
+    if (rc == MS_OK && (import_value(m, x)->kind != VALUE_LAYER || keepdims == 0)) {
         rc = import_fail(m, "its input is nothing that is made of the data");
     }
     if (rc < 0) {
@@ -340,12 +339,12 @@ static int import_split_to_sequence(struct importer *m, const MsOnnx__Node *node
 static int import_sequence_at(struct importer *m, const MsOnnx__Node *node)
 {
     const struct value *at = NULL;
-    int x = import_input(m, node, 0);
-    int rc = x < NO_VALUE ? x : import_ints(m, import_input(m, node, 1), &at);
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : import_ints(m, import_input(m, node, 1), &at);
     if (rc < 0) {
         return rc;
     }
-    if (x == NO_VALUE || import_value(m, x)->kind != VALUE_PARTS || at->n != 1 ||
+    if (import_value(m, x)->kind != VALUE_PARTS || at->n != 1 ||
         import_axis(at->ints[0], import_value(m, x)->n) < 0) {
         return import_fail(m, "it takes one part of those that a SplitToSequence made");
     }
@@ -375,10 +374,10 @@ static int gather_state(struct importer *m, const MsOnnx__Node *node, int x, int
 
 static int import_gather(struct importer *m, const MsOnnx__Node *node)
 {
-    int x = import_input(m, node, 0);
-    int at = import_input(m, node, 1);
-    if (x < 0 || at < 0) {
-        return x < NO_VALUE ? x : at < NO_VALUE ? at : import_fail(m, "an input is missing");
+    int x = import_need(m, node, 0);
+    int at = x < 0 ? x : import_need(m, node, 1);
+    if (at < 0) {
+        return at;
     }
     const enum value_kind of = import_value(m, x)->kind;
     const int is_seen = of == VALUE_LAYER && import_value(m, at)->kind == VALUE_RANGE;
@@ -414,12 +413,12 @@ static int reverse_rows(struct importer *m, const MsOnnx__Node *node, int x)
 
 static int import_slice(struct importer *m, const MsOnnx__Node *node)
 {
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     if (x >= 0 && import_value(m, x)->kind == VALUE_INTS && import_value(m, x)->n_dims == 2) {
         return reverse_rows(m, node, x);
     }
     const enum value_kind kind = x >= 0 ? import_value(m, x)->kind : VALUE_INTS;
-    return x < NO_VALUE          ? x
+    return x < 0                 ? x
            : kind == VALUE_LAYER ? import_cut(m, node, x)
            : kind == VALUE_PARAM ? cut_param(m, node, x)
            : kind == VALUE_REAL  ? cut_filled(m, node, x)

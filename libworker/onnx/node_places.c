@@ -18,9 +18,9 @@
 static int read_bound(struct importer *m, const MsOnnx__Node *node, size_t i, int64_t *ret)
 {
     double number = 0;
-    int index = import_input(m, node, i);
+    int index = import_need(m, node, i);
     if (index < 0) {
-        return index < NO_VALUE ? index : import_fail(m, "an input is missing");
+        return index;
     }
     const struct value *value = import_value(m, index);
     if (value->kind == VALUE_INTS && value->n == 1) {

@@ -33,7 +33,7 @@ static int read_pads(struct importer *m, const MsOnnx__Node *node, int64_t ret[4
     const MsOnnx__Attribute *mode = attribute_find(node, "mode");
     int number = import_input(m, node, 2);
     int axes = import_input(m, node, 3);
-    int rc = number < NO_VALUE ? number : axes < NO_VALUE ? axes : MS_OK;
+    int rc = import_failed(number) ? number : import_failed(axes) ? axes : MS_OK;
     rc = rc < 0 || number == NO_VALUE ? rc : import_number(m, number, &with);
     rc = rc < 0 ? rc : import_ints(m, import_input(m, node, 1), &pads);
     if (rc < 0) {
@@ -116,8 +116,12 @@ static int read_four(struct importer *m, int index, int64_t ret[4])
     double reals[4] = {0};
     int fits = 0;
     if (value->kind == VALUE_PARAM) {
-        fits = onnx_numbers(m->file->model->graph->initializer[value->tensor->index], reals, NULL,
-                            4) == 4;
+        int n = import_numbers(m, m->file->model->graph->initializer[value->tensor->index], reals,
+                               NULL, 4);
+        if (n < 0) {
+            return n;
+        }
+        fits = n == 4;
     } else if (value->kind == VALUE_INTS || value->kind == VALUE_REAL) {
         fits = value->n == 4;
     }
@@ -138,10 +142,10 @@ static int read_factors(struct importer *m, const MsOnnx__Node *node, int x, int
     int64_t four[4] = {0};
     int scales = import_input(m, node, 2);
     int sizes = import_input(m, node, 3);
-    if (scales < NO_VALUE || sizes < NO_VALUE || (scales < 0 && sizes < 0)) {
-        return scales < NO_VALUE  ? scales
-               : sizes < NO_VALUE ? sizes
-                                  : import_fail(m, "it has neither scales nor sizes");
+    if (import_failed(scales) || import_failed(sizes) || (scales < 0 && sizes < 0)) {
+        return import_failed(scales)  ? scales
+               : import_failed(sizes) ? sizes
+                                      : import_fail(m, "it has neither scales nor sizes");
     }
     int rc = read_four(m, scales >= 0 ? scales : sizes, four);
     if (rc < 0) {

@@ -56,9 +56,9 @@ static int turn_ints(struct importer *m, const MsOnnx__Node *node, const struct 
 /* Of a weight, for the MatMul that reads it. */
 static int import_transpose(struct importer *m, const MsOnnx__Node *node)
 {
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     if (x < 0) {
-        return x < NO_VALUE ? x : import_fail(m, "it has no input");
+        return x;
     }
     struct value value = *import_value(m, x);
     const MsOnnx__Attribute *at = attribute_find(node, "perm");
@@ -80,12 +80,12 @@ static int import_transpose(struct importer *m, const MsOnnx__Node *node)
 static int import_flatten(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t axis = 1;
-    int x = import_input(m, node, 0);
-    int rc = x < NO_VALUE ? x : attribute_int(m, node, "axis", 1, &axis);
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : attribute_int(m, node, "axis", 1, &axis);
     if (rc < 0) {
         return rc;
     }
-    if (x == NO_VALUE || import_value(m, x)->kind != VALUE_LAYER ||
+    if (import_value(m, x)->kind != VALUE_LAYER ||
         import_axis(axis, import_value(m, x)->n_dims) != 1) {
         return import_fail(m, "rows are made of each sample, behind axis 1");
     }
@@ -124,12 +124,12 @@ static int import_reshape(struct importer *m, const MsOnnx__Node *node)
 {
     const struct value *shape = NULL;
     int64_t sizes[INTS_MAX];
-    int x = import_input(m, node, 0);
-    int rc = x < NO_VALUE ? x : import_ints(m, import_input(m, node, 1), &shape);
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : import_ints(m, import_input(m, node, 1), &shape);
     if (rc < 0) {
         return rc;
     }
-    if (x == NO_VALUE || import_value(m, x)->kind == VALUE_PARAM) {
+    if (import_value(m, x)->kind == VALUE_PARAM) {
         return import_fail(m, "weights keep their shape");
     }
     const struct value *value = import_value(m, x);
@@ -223,9 +223,9 @@ static int squeeze_value(struct importer *m, const MsOnnx__Node *node, int x, un
 static int import_squeeze(struct importer *m, const MsOnnx__Node *node)
 {
     unsigned axes = 0;
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     if (x < 0) {
-        return x < NO_VALUE ? x : import_fail(m, "it has no input");
+        return x;
     }
     if (import_value(m, x)->kind == VALUE_INTS) {
         const struct value ints = *import_value(m, x);
@@ -313,9 +313,9 @@ static int unsqueeze_value(struct importer *m, const MsOnnx__Node *node, int x, 
 static int import_unsqueeze(struct importer *m, const MsOnnx__Node *node)
 {
     unsigned axes = 0;
-    int x = import_input(m, node, 0);
+    int x = import_need(m, node, 0);
     if (x < 0) {
-        return x < NO_VALUE ? x : import_fail(m, "it has no input");
+        return x;
     }
     if (import_value(m, x)->kind == VALUE_INTS && import_value(m, x)->n_dims == 0) {
         const int64_t size = import_value(m, x)->ints[0];

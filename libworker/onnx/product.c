@@ -83,13 +83,13 @@ static int import_random(struct importer *m, const MsOnnx__Node *node)
 {
     double low = 0;
     double high = 1;
-    int x = import_input(m, node, 0);
-    int rc = x < NO_VALUE ? x : attribute_real(m, node, "low", 0, &low);
+    int x = import_need(m, node, 0);
+    int rc = x < 0 ? x : attribute_real(m, node, "low", 0, &low);
     rc = rc < 0 ? rc : attribute_real(m, node, "high", 1, &high);
     if (rc < 0) {
         return rc;
     }
-    if (x == NO_VALUE || low != 0 || high != 1) {
+    if (low != 0 || high != 1) {
         return import_fail(m, "numbers from 0 to 1 are drawn here, to drop values by them");
     }
     struct value noise = *import_value(m, x);
@@ -105,11 +105,11 @@ static int import_random(struct importer *m, const MsOnnx__Node *node)
 static int import_less(struct importer *m, const MsOnnx__Node *node)
 {
     double p = 0;
-    int a = import_input(m, node, 0);
-    int b = import_input(m, node, 1);
-    int rc = a < NO_VALUE ? a : b < NO_VALUE ? b : MS_OK;
-    if (rc == MS_OK && (a < 0 || b < 0 || import_value(m, a)->kind != VALUE_NOISE ||
-                        import_value(m, a)->noise != NOISE_UNIFORM)) {
+    int a = import_need(m, node, 0);
+    int b = a < 0 ? a : import_need(m, node, 1);
+    int rc = b < 0 ? b : MS_OK;
+    if (rc == MS_OK &&
+        (import_value(m, a)->kind != VALUE_NOISE || import_value(m, a)->noise != NOISE_UNIFORM)) {
         rc = import_fail(m, "only numbers that are drawn at random are compared, to drop by them");
     }
     rc = rc < 0 ? rc : import_number(m, b, &p);

@@ -90,7 +90,7 @@ int import_join_pieces(struct importer *m, const MsOnnx__Node *node)
     }
     for (size_t i = 0; i < node->n_input && rc == MS_OK; i++) {
         int index = import_input(m, node, i);
-        if (index < NO_VALUE) {
+        if (import_failed(index)) {
             return index;
         }
         const struct value *part = index >= 0 ? import_value(m, index) : NULL;
@@ -176,7 +176,7 @@ int import_join_states(struct importer *m, const MsOnnx__Node *node)
     joined.n = 0;
     for (size_t i = 0; i < node->n_input && rc == MS_OK; i++) {
         int index = import_input(m, node, i);
-        if (index < NO_VALUE) {
+        if (import_failed(index)) {
             return index;
         }
         const struct value *part = index >= 0 ? import_value(m, index) : NULL;
@@ -343,7 +343,7 @@ static int read_parts(struct importer *m, const MsOnnx__Node *node, size_t i, in
     const int64_t rows = r->gates * r->hidden;
     const int n_dims = width > 1 || part < B_IH ? 3 : 2;
     int index = import_input(m, node, i);
-    if (index < NO_VALUE) {
+    if (import_failed(index)) {
         return index;
     }
     const struct value *value = index >= 0 ? import_value(m, index) : NULL;
@@ -377,20 +377,23 @@ static int read_parts(struct importer *m, const MsOnnx__Node *node, size_t i, in
     return MS_OK;
 }
 
-/* Zeros, or none. */
+/* Zeros, or none; what else there may be is refused by its place, whatever it holds. */
 static int check_states(struct importer *m, const MsOnnx__Node *node)
 {
     for (size_t i = 4; i < node->n_input; i++) {
-        int index = import_input(m, node, i);
-        const struct value *value = index >= 0 ? import_value(m, index) : NULL;
-        if (index < NO_VALUE) {
+        if (node->input[i][0] == '\0') {
+            continue;
+        }
+        if (i == 4 || i > 6) {
+            return import_fail(m, i == 4 ? "it has sequence_lens, and samples here have one length"
+                                         : "it has peepholes, and a layer has none");
+        }
+        int index = import_need(m, node, i);
+        if (index < 0) {
             return index;
         }
-        if (i > 6 || (value != NULL && (i == 4 || value->kind != VALUE_REAL || value->real != 0))) {
-            return import_fail(m, i == 4 ? "it has sequence_lens, and samples here have one length"
-                                  : i > 6
-                                      ? "it has peepholes, and a layer has none"
-                                      : "its first state is no zeros: a layer begins with them");
+        if (import_value(m, index)->kind != VALUE_REAL || import_value(m, index)->real != 0) {
+            return import_fail(m, "its first state is no zeros: a layer begins with them");
         }
     }
     return MS_OK;

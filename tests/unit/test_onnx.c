@@ -402,6 +402,15 @@ START_TEST(a_buffer_may_hide_what_is_behind_the_diagonal)
 }
 END_TEST
 
+/* As onnx.save writes them with size_threshold=0. */
+START_TEST(bounds_may_lie_beside_the_model)
+{
+    char *text = document_named("bounds-beside.onnx");
+    ck_assert_msg(strstr(text, "{\"relu6\":{}},{\"flatten\":{}}") != NULL, "%s", text);
+    free(text);
+}
+END_TEST
+
 /* As opset 23 has it. */
 START_TEST(attention_may_be_one_op)
 {
@@ -606,6 +615,17 @@ static const struct {
      "node h (Attention, opset 23): scores are multiplied by 0.25, and not "
      "by 1 / sqrt(3), the width of a head"},
     {"attention-masked.onnx", "node h (Attention, opset 23): its mask hides something else"},
+    {"attention-of-bools.onnx",
+     "node h (Attention, opset 23): constant mask is BOOL with 900 numbers, and at most 64 are "},
+    {"bias-of-nothing.onnx",
+     "node h (Conv, opset 17): it reads nobody, which nothing before it makes"},
+    {"bias-of-nothing-gemm.onnx",
+     "node y (Gemm, opset 17): it reads nobody, which nothing before it makes"},
+    {"ratio-of-nothing.onnx",
+     "node h (Dropout, opset 17): it reads nobody, which nothing before it makes"},
+    {"places-many.onnx", "node f (Gather, opset 17): constant places is INT64 with 100 numbers, "},
+    {"bounds-away.onnx", "bounds-away.onnx.data cannot be opened"},
+    {"recurrent-of-lengths.onnx", "node h (LSTM, opset 17): it has sequence_lens, and samples "},
     {"places-apart.onnx", "(Gather, opset 17): values that are taken one by one, and are not all "},
     {"places-later.onnx", "(Add, opset 17): places from 30 on: all values of a layer are taken"},
     {"places-together.onnx", "(Add, opset 17): places that are added up along one dimension"},
@@ -903,6 +923,7 @@ int main(void)
     Suite *suite = suite_create("onnx");
     TCase *t = tcase_create("models");
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, bounds_may_lie_beside_the_model);
     tcase_add_test(t, attention_may_be_one_op);
     tcase_add_test(t, values_that_are_taken_one_by_one_are_seen_in_a_shape);
     tcase_add_test(t, a_buffer_may_hide_what_is_behind_the_diagonal);

@@ -15,7 +15,7 @@ import warnings
 import numpy
 import onnx
 import torch
-from onnx import helper, numpy_helper
+from onnx import external_data_helper, helper, numpy_helper
 from torch import nn
 from torch.nn import functional as f
 
@@ -378,13 +378,38 @@ def strip(path):
         file.write(model.SerializeToString())
 
 
+def type_of(values):
+    return values.dtype if getattr(values, "dtype", numpy.dtype("f")).kind in "bi" else numpy.float32
+
+
+def put_beside(name, tensors, is_there=True):
+    """Those initializers of a model by hand lie in a file beside it."""
+    if not is_wanted(name):
+        return
+    path = os.path.join(here, name + ".onnx")
+    model = onnx.load(path)
+    data = b""
+    for tensor in model.graph.initializer:
+        if tensor.name in tensors:
+            values = numpy_helper.to_array(tensor).tobytes()
+            tensor.raw_data = values
+            external_data_helper.set_external_data(tensor, name + ".onnx.data", offset=len(data), length=len(values))
+            tensor.ClearField("raw_data")
+            data += values
+    with open(path, "wb") as file:
+        file.write(model.SerializeToString())
+    if is_there:
+        with open(path + ".data", "wb") as file:
+            file.write(data)
+
+
 def by_hand(name, nodes, initializers, shape=(None, 3, 6, 5), outputs=("y",), producer="pytorch", opset=17):
     """A graph that no exporter makes, or none without more ado. nodes: op, inputs (a list, where one is left out), outputs, attributes."""
     if not is_wanted(name):
         return
     made = [helper.make_node(op, reads if isinstance(reads, list) else reads.split(), makes.split(), **attributes) for op, reads, makes, attributes in nodes]
     random = numpy.random.RandomState(1)
-    tensors = [numpy_helper.from_array(numpy.asarray(random.randn(*of) if isinstance(of, tuple) else of, dtype=numpy.float32), key) for key, of in initializers.items()]
+    tensors = [numpy_helper.from_array(numpy.asarray(random.randn(*of) if isinstance(of, tuple) else of, dtype=type_of(of)), key) for key, of in initializers.items()]
     graph = helper.make_graph(made, "graph", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
                               [helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None) for output in outputs], tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], producer_name=producer)
@@ -520,6 +545,17 @@ def main_traps():
     by_hand("attention-whole", [*patch, ("Attention", "q q q", "h", {"is_causal": 1}), *back], of_heads, opset=23)
     by_hand("attention-scaled", [*patch, ("Attention", "q q q", "h", {"scale": 0.25}), *back], of_heads, opset=23)
     by_hand("attention-masked", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": triangle.T}, opset=23)
+    lower = numpy.tril(numpy.ones((30, 30), bool))
+    by_hand("attention-of-bools", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": lower}, opset=23)
+    for_images = {"c.weight": (4, 3, 1, 1), "a.weight": (4, 120)}
+    by_hand("bias-of-nothing", [("Conv", "x c.weight nobody", "h", {}), *ends], for_images)
+    by_hand("bias-of-nothing-gemm", [("Flatten", "x", "f", {}), ("Gemm", "f a.weight nobody", "y", {"transB": 1})], for_rows)
+    by_hand("ratio-of-nothing", [("Dropout", "x nobody", "h", {}), *ends], for_rows)
+    by_hand("places-many", [("Flatten", "x", "s", {}), ("Gather", "s places", "f", {"axis": 1}), dense], {"a.weight": (4, 100), "places": numpy.arange(100) % 90})
+    bounds = {"min_val_cast": 0.0, "max_val_cast": 6.0}
+    for name in "bounds-beside", "bounds-away":
+        by_hand(name, [("Conv", "x c.weight", "e", {}), ("Clip", "e min_val_cast max_val_cast", "h", {}), *ends], {**for_images, **bounds})
+        put_beside(name, bounds, name == "bounds-beside")
     line = [("Constant", "", "g", whole(-1)), ("Reshape", "x g", "l", {}), *[("Constant", "", name, number(of)) for name, of in (("o", 0.0), ("s", 1.0), ("n", 2.0), ("c", 3.0), ("p", 30.0), ("m", 90.0))],
             ("Range", "o n s", "of_n", {}), ("Range", "o c s", "of_c", {}), ("Range", "o p s", "of_p", {}), ("Constant", "", "i", whole(1, 2)), ("Constant", "", "k", whole(1))]
     places = [("Mul", "of_n m", "by_n", {}), ("Unsqueeze", "by_n i", "at_n", {}), ("Unsqueeze", "of_p k", "at_p", {}), ("Add", "at_n at_p", "half", {})]
@@ -549,6 +585,8 @@ def main_traps():
     by_hand("recurrent-backwards", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "direction": "reverse"}), *behind], folded)
     by_hand("recurrent-clipped", [*tokens, ("LSTM", "t w r.w", "h", {"hidden_size": 2, "clip": 3.0}), *behind], folded)
     by_hand("recurrent-begun", [*tokens, ("LSTM", ["t", "w", "r.w", "", "", "s"], "h", {"hidden_size": 2}), *behind], {**folded, "s": (1, 1, 2)})
+    by_hand("recurrent-of-lengths", [*cut((0, 2), (6, 8), (2, 6)), ("LSTM", ["t", "w.d", "r.w.d", "", "lengths"], "h", {"hidden_size": 2}), *behind],
+            {**gates, "b.weight": (4, 60), "lengths": numpy.full(80, 3, numpy.int32)}, shape=(80, 3, 6, 5))
     wide = [*tokens, ("Constant", "", "n0", whole(0)), ("Unsqueeze", "w n0", "w.d", {}), ("Unsqueeze", "r.w n0", "r.d", {})]
     by_hand("plain-sine", [*wide, ("RNN", "t w.d r.d", "h", {"hidden_size": 2, "activations": ["Sin"]}), *behind], {"w": (2, 3), "r.w": (2, 2), "b.weight": (4, 60)})
     by_hand("plain-of-rows", [*wide, ("RNN", "t w.d r.d", "h", {"hidden_size": 3}), *behind], {"w": (2, 3), "r.w": (2, 2), "b.weight": (4, 90)})
