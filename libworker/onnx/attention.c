@@ -159,13 +159,13 @@ int import_attend(struct importer *m, const MsOnnx__Node *node, int a, int b)
 
 enum { MASK_TOKENS_MAX = 2048 }; /* 16 MiB of floats */
 
-/* One number up to the diagonal, and one behind it? */
-static int is_triangle(const float *of, int64_t n)
+/* One number up to the diagonal, and one behind it, which is at `behind`? */
+static int is_triangle(const float *of, int64_t n, int is_transposed, int64_t behind)
 {
     int is = 1;
     for (int64_t i = 0; i < n && is; i++) {
         for (int64_t k = 0; k < n && is; k++) {
-            is = of[i * n + k] == (k > i ? of[1] : of[0]);
+            is = of[is_transposed ? k * n + i : i * n + k] == (k > i ? of[behind] : of[0]);
         }
     }
     return is;
@@ -193,11 +193,12 @@ int import_is_mask(struct importer *m, int value)
         return import_fail_memory(m);
     }
     int rc = onnx_read(m->file, v->tensor, of, (size_t)(n * n), m->err);
-    const int is = rc == MS_OK && is_triangle(of, n);
+    const int64_t behind = v->is_transposed ? n : 1;
+    const int is = rc == MS_OK && is_triangle(of, n, v->is_transposed, behind);
     if (is) {
         v->kind = VALUE_MASK;
         v->real = (double)of[0];
-        v->behind = (double)of[1];
+        v->behind = (double)of[behind];
     }
     free(of);
     return rc < 0 ? rc : is;

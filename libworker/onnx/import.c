@@ -226,6 +226,13 @@ static int take_param(struct importer *m, const MsOnnx__Node *node, size_t i, in
         return import_fail(m, "%.80s has %d dimensions in the file, and %d are known",
                            value->tensor->name, value->tensor->n_dims, n_stored);
     }
+    const int is_dense = strcmp(node->op_type, "Gemm") == 0 || strcmp(node->op_type, "MatMul") == 0;
+    if (value->is_transposed && !is_dense) {
+        return import_fail(m,
+                           "%.80s is transposed before it, which only the weight of a dense layer "
+                           "may be: keep it as it is read",
+                           value->tensor->name);
+    }
     int rc = import_use(m, value->tensor);
     if (rc == MS_OK) {
         *ret = *import_value(m, index);

@@ -402,6 +402,14 @@ START_TEST(a_buffer_may_hide_what_is_behind_the_diagonal)
 }
 END_TEST
 
+START_TEST(a_buffer_that_is_turned_hides_what_it_then_hides)
+{
+    char *text = document_named("attention-turned-back.onnx");
+    ck_assert_msg(strstr(text, "{\"dot_product_attention\":{\"causal\":true,") != NULL, "%s", text);
+    free(text);
+}
+END_TEST
+
 /* As onnx.save writes them with size_threshold=0. */
 START_TEST(bounds_may_lie_beside_the_model)
 {
@@ -609,6 +617,9 @@ static const struct {
     {"attention-unsoft.onnx",
      "node h (MatMul, opset 17): the softmax of scores is multiplied with "},
     {"attention-backwards.onnx", "node m (Add, opset 17): scores are multiplied by a number, or "},
+    {"attention-turned.onnx", "node m (Add, opset 17): scores are multiplied by a number, or "},
+    {"scale-turned.onnx",
+     "node h (LayerNormalization, opset 17): w is transposed before it, which only the weight of "},
     {"attention-over-queries.onnx", "node p (Softmax, opset 17): axis 1: attention's softmax is "},
     {"attention-of-itself.onnx", "node h (MatMul, opset 17): layers' values are multiplied as "},
     {"attention-scaled.onnx",
@@ -923,6 +934,7 @@ int main(void)
     Suite *suite = suite_create("onnx");
     TCase *t = tcase_create("models");
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_buffer_that_is_turned_hides_what_it_then_hides);
     tcase_add_test(t, bounds_may_lie_beside_the_model);
     tcase_add_test(t, attention_may_be_one_op);
     tcase_add_test(t, values_that_are_taken_one_by_one_are_seen_in_a_shape);

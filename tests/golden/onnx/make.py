@@ -537,6 +537,8 @@ def main_traps():
     by_hand("attention-unscaled", [*seen, *weighed, ("Softmax", "r", "p", {"axis": -1}), *answer], for_rows)
     by_hand("attention-unsoft", [*seen, *scaled, ("MatMul", "d q", "h", {}), ("Flatten", "h", "f", {}), dense], for_rows)
     by_hand("attention-backwards", [*seen, *scaled, ("Add", "d mask", "m", {}), ("Softmax", "m", "p", {"axis": -1}), *answer], {**for_rows, "mask": triangle.T})
+    for name, mask in ("attention-turned", triangle), ("attention-turned-back", triangle.T):
+        by_hand(name, [*seen, *scaled, ("Transpose", "mask", "n", {}), ("Add", "d n", "m", {}), ("Softmax", "m", "p", {"axis": -1}), *answer], {**for_rows, "mask": mask})
     by_hand("attention-over-queries", [*seen, *scaled, ("Softmax", "d", "p", {"axis": 1}), *answer], for_rows)
     by_hand("attention-of-itself", [*seen, ("MatMul", "q q", "h", {}), ("Flatten", "h", "f", {}), dense], for_rows)
     patch = [("Conv", "x c.weight", "e", {}), ("Constant", "", "g", whole(0, 2, 3, 30)), ("Reshape", "e g", "k", {}), ("Transpose", "k", "q", {"perm": [0, 1, 3, 2]})]
@@ -545,6 +547,8 @@ def main_traps():
     by_hand("attention-whole", [*patch, ("Attention", "q q q", "h", {"is_causal": 1}), *back], of_heads, opset=23)
     by_hand("attention-scaled", [*patch, ("Attention", "q q q", "h", {"scale": 0.25}), *back], of_heads, opset=23)
     by_hand("attention-masked", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": triangle.T}, opset=23)
+    by_hand("scale-turned", [("Constant", "", "g", whole(0, 3, 3)), ("Reshape", "x g", "k", {}), ("Transpose", "k", "q", {"perm": [0, 2, 1]}), ("Transpose", "w", "v", {}),
+                             ("LayerNormalization", "q v", "h", {"axis": 1}), *ends], {"w": (3, 3), "a.weight": (4, 9)}, shape=(None, 3, 1, 3))
     lower = numpy.tril(numpy.ones((30, 30), bool))
     by_hand("attention-of-bools", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": lower}, opset=23)
     for_images = {"c.weight": (4, 3, 1, 1), "a.weight": (4, 120)}
