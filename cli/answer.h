@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-enum { ANSWER_WORDS_MAX = 8 };
+enum { ANSWER_WORDS_MAX = 10 };
 
 struct answer_ask {
     const struct job *job; /* has_evaluate */

@@ -61,6 +61,8 @@ static int read_wish(const struct cli *cli, const struct cli_args *args, struct 
     }
     ret->words[n++] = "--to";
     ret->words[n++] = "3"; /* answer.h puts it there */
+    ret->words[n++] = "--name";
+    ret->words[n++] = ret->output != NULL ? ret->output : "standard output";
     ret->words[n++] = "--format";
     ret->words[n++] = format;
     if (top > 0) {

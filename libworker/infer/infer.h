@@ -17,6 +17,7 @@ struct infer_config {
     const char *weights;   /* .safetensors, .ckpt or .onnx */
     const char *plan;      /* of the training, untrusted text; NULL: there is none */
     int has_no_labels;     /* nor have the data: predictions alone */
+    const char *out_name;  /* of where predictions go, for errors; NULL: it has none */
     /* Rows that are done, of how many. NULL allowed. */
     void (*on_progress)(void *arg, int64_t rows, int64_t of);
     /* What is otherwise than one would expect, and what a program that delivers records says. NULL
@@ -41,5 +42,7 @@ int infer_evaluate(const struct infer_config *cfg, struct infer_evaluated *ret, 
  * are filled in here. MS_E_INVALID also: the job's loss has no such rows; MS_E_IO: out. */
 int infer_predict(const struct infer_config *cfg, const struct rows_format *wish, FILE *out,
                   int64_t *ret_rows, struct ms_err *err);
+/* MS_E_IO, by errno: out took not all of them. For who closes it. */
+int infer_fail_out(const struct infer_config *cfg, struct ms_err *err);
 
 #endif

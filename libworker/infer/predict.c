@@ -46,9 +46,16 @@ static void stop(void *arg)
 
 /* ---- who writes ---- */
 
-static int check_out(FILE *out, struct ms_err *err)
+int infer_fail_out(const struct infer_config *cfg, struct ms_err *err)
 {
-    return ferror(out) == 0 ? MS_OK : ms_fail_errno(err, MS_E_IO, "cannot write the predictions");
+    return cfg->out_name == NULL
+               ? ms_fail_errno(err, MS_E_IO, "cannot write the predictions")
+               : ms_fail_errno(err, MS_E_IO, "cannot write predictions to %.200s", cfg->out_name);
+}
+
+static int check_out(const struct predicting *predicting, struct ms_err *err)
+{
+    return ferror(predicting->out) == 0 ? MS_OK : infer_fail_out(predicting->team.common.cfg, err);
 }
 
 static int put_sample(void *arg, const struct rounds_row *row, struct ms_err *err)
@@ -67,7 +74,7 @@ static int put_sample(void *arg, const struct rounds_row *row, struct ms_err *er
         rows_put(predicting->rows, &one);
     }
     predicting->written++;
-    return check_out(predicting->out, err);
+    return check_out(predicting, err);
 }
 
 /* ---- all of it ---- */
@@ -146,7 +153,7 @@ static int predict(struct predicting *predicting, const struct job *job, struct 
     rows_close(predicting->rows);
     names_free(&labels);
     names_free(&names);
-    return rc == MS_OK && fflush(predicting->out) != 0 ? check_out(predicting->out, err) : rc;
+    return rc == MS_OK && fflush(predicting->out) != 0 ? check_out(predicting, err) : rc;
 }
 
 int infer_predict(const struct infer_config *cfg, const struct rows_format *wish, FILE *out,

@@ -115,6 +115,27 @@ static int run_all(struct run *run, struct member *members)
     return run->rc;
 }
 
+/* Which of them fails first is a matter of time; the first record that cannot be read is not. Where
+ * reading is work, or is somebody else's, the one that was found has to do. */
+static void find_first(const struct team *team, int rc, struct ms_err *err)
+{
+    struct data_source *source = team->passes[0].source;
+    const enum data_kind kind = team->common.cfg->job->evaluate_dataset.kind;
+    const struct data_info *info = data_get_info(source);
+    struct data_record record;
+    struct ms_err why = {0, ""};
+    int found = MS_OK;
+    if (rc != MS_E_INVALID || info->is_decoded || kind == DATA_PROGRAM || kind == DATA_CALLBACK) {
+        return;
+    }
+    for (int64_t row = 0; found == MS_OK && row < info->rows; row++) {
+        found = data_read(source, row, &record, &why);
+    }
+    if (found == rc) {
+        *err = why;
+    }
+}
+
 int team_run(struct team *team, team_fn *fn, void (*on_stop)(void *arg), void *arg,
              struct ms_err *err)
 {
@@ -126,6 +147,7 @@ int team_run(struct team *team, team_fn *fn, void (*on_stop)(void *arg), void *a
     int rc = run_all(&run, members);
     free(members);
     if (rc < 0) {
+        find_first(team, rc, &run.err);
         return ms_fail(err, rc, "%s", run.err.text);
     }
     for (int i = 0; rc == MS_OK && i < team->n; i++) {

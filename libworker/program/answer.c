@@ -21,7 +21,8 @@ struct answer { /* what was asked */
     const char *weights, *plan_path;
     int has_no_labels;
     struct rows_format rows;
-    int64_t to; /* a descriptor */
+    int64_t to;       /* a descriptor */
+    const char *name; /* of it; NULL: it has none */
     struct job job;
     char *plan; /* NULL: none; owned */
     int64_t told_ms;
@@ -63,6 +64,8 @@ static int take_value(const char *word, const char *value, struct answer *answer
         answer->plan_path = value;
     } else if (strcmp(word, "--format") == 0) {
         return take_format(value, answer, err);
+    } else if (strcmp(word, "--name") == 0) {
+        answer->name = value;
     } else if (strcmp(word, "--to") == 0) {
         return take_number(word, value, &answer->to, err);
     } else if (strcmp(word, "--top") == 0) {
@@ -182,7 +185,7 @@ static int predict(const struct answer *answer, const struct infer_config *cfg, 
     }
     int rc = infer_predict(cfg, &answer->rows, out, &rows, err);
     if (fclose(out) != 0 && rc == MS_OK) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot write the predictions");
+        rc = infer_fail_out(cfg, err);
     }
     if (rc == MS_OK) {
         *ret = json_pack("{s:I}", "rows", (json_int_t)rows);
@@ -200,6 +203,7 @@ static int run(struct answer *answer, json_t **ret, struct ms_err *err)
                                      .weights = answer->weights,
                                      .plan = answer->plan,
                                      .has_no_labels = answer->has_no_labels,
+                                     .out_name = answer->name,
                                      .on_progress = on_progress,
                                      .on_note = on_note,
                                      .arg = answer};

@@ -312,6 +312,80 @@ START_TEST(a_table_is_not_read_by_position_where_nobody_knows_the_columns)
 }
 END_TEST
 
+/* Of two inputs and two classes, all zero. */
+static void write_dense(void)
+{
+    static const char header[] =
+        "{\"fc.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+        "\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[8,24]}}";
+    uint8_t bytes[512] = {sizeof(header) - 1};
+    memcpy(bytes + 8, header, sizeof(header) - 1);
+    file_write(dir, "weights.safetensors", bytes, 8 + sizeof(header) - 1 + 24);
+}
+
+/* Every other row before the eighth is long, so that who reads the other ones is ahead. */
+static void write_rows(void)
+{
+    enum { DIGITS = 1 << 20 };
+    char *long_one = malloc(DIGITS + 1);
+    char path[512];
+    ck_assert_ptr_nonnull(long_one);
+    memset(long_one, '0', DIGITS);
+    long_one[DIGITS] = '\0';
+    snprintf(path, sizeof(path), "%s/rows.csv", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("a,b,c\n", file);
+    for (int i = 0; i < 64; i++) {
+        fprintf(file, "%s,%s,%d\n", i == 7 || i == 8 ? "x" : "1",
+                i % 2 == 1 && i < 7 ? long_one : "0", i % 2);
+    }
+    fclose(file);
+    free(long_one);
+}
+
+/* Of two passes the one that has the eighth row comes to it after the other one to the ninth. */
+START_TEST(the_first_row_that_cannot_be_read_is_named)
+{
+    char text[2048];
+    struct infer_config cfg = config();
+    const struct rows_format wish = {.kind = ROWS_RAW};
+    int64_t n = 0;
+    FILE *out = fopen("/dev/null", "w");
+    ck_assert_ptr_nonnull(out);
+    write_rows();
+    snprintf(text, sizeof(text),
+             "network: [flatten, dense: {name: fc, out: classes}]\nbatch_size: 16\nthreads: 1\n"
+             "optimizer: {kind: sgd, learning_rate: 0.1}\n"
+             "dataset: {kind: csv, path: %s/rows.csv}\n"
+             "evaluate: {dataset: {kind: csv, path: %s/rows.csv}}\n",
+             dir, dir);
+    read_job(text, &job);
+    write_dense();
+    cfg.plan = NULL;
+    for (int i = 0; i < 3; i++) {
+        ck_ms_fails(infer_predict(&cfg, &wish, out, &n, err), MS_E_INVALID, "rows.csv:9:");
+    }
+    fclose(out);
+}
+END_TEST
+
+START_TEST(where_predictions_cannot_be_written_is_named)
+{
+    struct infer_config cfg = config();
+    const struct rows_format wish = {.kind = ROWS_RAW};
+    int64_t n = 0;
+    FILE *full = fopen("/dev/full", "w");
+    if (full == NULL) {
+        return;
+    }
+    cfg.out_name = "rows.csv";
+    ck_ms_fails(infer_predict(&cfg, &wish, full, &n, err), MS_E_IO,
+                "cannot write predictions to rows.csv: No space left on device");
+    fclose(full);
+}
+END_TEST
+
 #define TYPED                                                                                      \
     "network: [flatten, dense: {out: classes}]\nbatch_size: 2\n"                                   \
     "optimizer: {kind: sgd, learning_rate: 0.1}\n"                                                 \
@@ -364,6 +438,8 @@ int main(void)
     tcase_add_test(tc, data_of_another_shape_are_refused);
     tcase_add_test(tc, other_data_without_labels_are_refused);
     tcase_add_test(tc, a_table_is_not_read_by_position_where_nobody_knows_the_columns);
+    tcase_add_test(tc, the_first_row_that_cannot_be_read_is_named);
+    tcase_add_test(tc, where_predictions_cannot_be_written_is_named);
     tcase_add_test(tc, floats_are_no_data_for_a_network_of_bytes);
     tcase_add_test(tc, files_that_are_missing_are_named);
     suite_add_tcase(suite, tc);
