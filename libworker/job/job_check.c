@@ -196,6 +196,12 @@ static int check_transforms(const struct job *job, const struct tree_node *tree,
 {
     const struct data_shape record = data_shape_of(&job->dataset);
     const struct tree_node *list = job_node_at(tree, "transforms");
+    if (record.height == 1 && record.width == 1 && job->n_transforms > 0 &&
+        job->dataset.kind == DATA_IMAGE_FOLDER) {
+        return tree_fail(job_node_at(tree, "dataset.size"), err,
+                         "dataset.size: images of 1x1 pixel leave the transforms nothing to do; "
+                         "give the height and width that the network is made for, as [224, 224]");
+    }
     if (record.height == 1 && record.width == 1 && job->n_transforms > 0) {
         return tree_fail(list, err, "transforms: dataset kind %s has no images; leave them out",
                          job_data_kind_name(job->dataset.kind));

@@ -207,7 +207,7 @@ enum {
             .type = FIELD_SECTION,                                                                 \
             .flags = FIELD_OPTIONAL,                                                               \
             .offset = IN_JOB(member.has_split),                                                    \
-            .help = "parts of what has none: usage train or test of it",                           \
+            .help = "data that have no parts become two, as {test: 0.2}",                          \
             ONLY_WITH(prefix ".kind", member.kind, PARTED),                                        \
         },                                                                                         \
         {                                                                                          \

@@ -2,6 +2,7 @@
 #include "libworker/schema/field.h"
 
 #include "proto/nearest.h"
+#include "proto/text.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 enum { ROWS_MAX = 192, KEY_MAX = 128 };
+enum { LIST_MAX = 2048 }; /* names of all layers have 0.7 KiB */
 
 struct binding {
     const struct field_table *table;
@@ -80,6 +82,21 @@ static const char *suggest(const struct field_table *table, const char *section,
     return near;
 }
 
+/* "a b c", of a long list the first ones: keys of a section, "": of the top. */
+static void show_keys(const struct binding *b, const char *section, char *buf, size_t size)
+{
+    char all[LIST_MAX] = "";
+    size_t used = 0;
+    const size_t length = strlen(section);
+    for (size_t i = 0; i < b->table->n && used < sizeof(all); i++) {
+        if (is_first_of(b->table, section, i)) {
+            used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", used > 0 ? " " : "",
+                                     b->table->rows[i].key + length);
+        }
+    }
+    ms_text_words(buf, size, all);
+}
+
 static int fail_unknown(const struct binding *b, const char *section, const struct tree_item *item)
 {
     char key[41];
@@ -94,19 +111,20 @@ static int fail_unknown(const struct binding *b, const char *section, const stru
                             "%s%s%s is no key of %s; did you mean %s?", b->prefix, section, key,
                             b->table->of, near);
     }
-    char known[200] = "";
-    size_t used = 0;
-    size_t length = strlen(section);
-    for (size_t i = 0; i < b->table->n && used < sizeof(known); i++) {
-        if (is_first_of(b->table, section, i)) {
-            int wrote = snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? " " : "",
-                                 b->table->rows[i].key + length);
-            used += wrote > 0 ? (size_t)wrote : 0;
-        }
-    }
+    char known[200];
+    show_keys(b, section, known, sizeof(known));
     return tree_fail_at(item->value->origin, item->line, item->column, b->err,
                         "%s%s%s is no key of %s; known here: %s", b->prefix, section, key,
                         b->table->of, known);
+}
+
+static int fail_section(const struct binding *b, const struct field *row, const char *below,
+                        const struct tree_node *node)
+{
+    char known[120];
+    show_keys(b, below, known, sizeof(known));
+    return tree_fail(node, b->err, "%s must be a section of keys: %s; known here: %s", row->key,
+                     row->help, known);
 }
 
 static int has_required(const struct binding *b, const char *section)
@@ -177,12 +195,11 @@ static int bind_map(struct binding *b, const char *section, const struct tree_no
             }
         }
         if (row->type == FIELD_SECTION) {
-            if (item->value->kind != TREE_MAP) {
-                return tree_fail(item->value, b->err, "%s must be a section of keys: %s", key,
-                                 row->help);
-            }
             char below[KEY_MAX + 1];
             snprintf(below, sizeof(below), "%s.", key);
+            if (item->value->kind != TREE_MAP) {
+                return fail_section(b, row, below, item->value);
+            }
             int rc = bind_map(b, below, item->value);
             if (rc < 0) {
                 return rc;
@@ -324,15 +341,17 @@ int entry_read(const struct tree_node *entry, const char *place, const struct tr
 int entry_fail_unknown(const struct tree_item *item, const char *place, const char *what,
                        const char *const *known, size_t n, struct ms_err *err)
 {
-    char list[400] = "";
+    char all[LIST_MAX] = "";
+    char list[200];
     size_t used = 0;
-    for (size_t i = 0; i < n && used < sizeof(list); i++) {
-        int wrote = snprintf(list + used, sizeof(list) - used, " %s", known[i]);
-        used += wrote > 0 ? (size_t)wrote : 0;
+    for (size_t i = 0; i < n && used < sizeof(all); i++) {
+        used +=
+            (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", used > 0 ? " " : "", known[i]);
     }
+    ms_text_words(list, sizeof(list), all);
     const char *near = ms_nearest(item->key, known, n);
     return tree_fail_at(item->value->origin, item->line, item->column, err,
-                        "%s: %.40s is no %s%s%s%s; known:%s", place, item->key, what,
+                        "%s: %.40s is no %s%s%s%s; known: %s", place, item->key, what,
                         near != NULL ? "; did you mean " : "", near != NULL ? near : "",
                         near != NULL ? "?" : "", list);
 }

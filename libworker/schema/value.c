@@ -275,7 +275,7 @@ int field_read_path(const struct field_reader *r, const struct tree_node *node, 
         return field_fail(r, node, "has a ${ that no name and } follow");
     }
     if (text[0] == '~') {
-        return field_fail(r, node, "begins with ~, which nobody expands; write ${HOME} or");
+        return field_fail(r, node, "begins with ~, which nobody expands (write ${HOME})");
     }
     const char *dir = "";
     const char *slash = "";

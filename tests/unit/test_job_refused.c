@@ -19,6 +19,7 @@ static const struct {
     {"wrokers: 2\n", "job.yaml:4:1: wrokers is no key of a job; did you mean workers?"},
     {"learning_rate: 2\n", "did you mean optimizer.learning_rate?"},
     {"qqqqqqqqqqqq: 2\n", "known here: name workers"},
+    {"qqqqqqqqqqqq: 2\n", " ..."}, /* behind a word */
     {"name: a/b\n", "has a character that names of files here may not have"},
     {"name: .hidden\n", "begins with a dot or a dash"},
     {"name: -x\n", "begins with a dot or a dash"},
@@ -84,7 +85,9 @@ static const struct {
     {"accumulate: 1025\n", "accumulate: '1025' is out of range"},
     {"average: {}\n",
      "average.decay is missing (what stays of it in a step); give a number from 0"},
-    {"average: 0.9\n", "average must be a section of keys: a moving average of the weights"},
+    {"average: 0.9\n",
+     "average must be a section of keys: a moving average of the weights, which is evaluated and "
+     "saved; known here: decay"},
     {"average: {decay: 1}\n", "average.decay: '1' is out of range"},
     {"accumulat: 2\n", "did you mean accumulate?"},
     {"parallel: {mode: auto_parallel}\n", "parallel.mode: auto_parallel comes later"},
@@ -339,6 +342,21 @@ static const struct {
     {"network: linear\ndataset: {kind: nonlinear}\ntransforms: [{resize: {size: [2, 2]}}]\n"
      "optimizer: {kind: sgd, learning_rate: 1}\n",
      "has no images; leave them out"},
+    {"network: lenet5\ndataset: {kind: image_folder, path: /x, shape: [3, 1, 1], classes: 2, size: "
+     "1}\ntransforms: [{random_horizontal_flip: {prob: 0.5}}]\n"
+     "optimizer: {kind: sgd, learning_rate: 1}\n",
+     "job.yaml:2:77: dataset.size: images of 1x1 pixel leave the transforms nothing to do; give "
+     "the "
+     "height and width that the network is made for, as [224, 224]"},
+    {"network: lenet5\ndataset: {kind: csv, path: /x, split: 0.2}\n"
+     "optimizer: {kind: sgd, learning_rate: 1}\n",
+     "job.yaml:2:39: dataset.split must be a section of keys: data that have no parts become two, "
+     "as {test: 0.2}; known here: test seed"},
+    {"network: lenet5\ndataset: {kind: csv, path: ~/c.npz}\n"
+     "optimizer: {kind: sgd, learning_rate: 1}\n",
+     "dataset.path: '~/c.npz' begins with ~, which nobody expands (write ${HOME}); give a path"},
+    {"network: [flaten2x]\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+     " ..."},
     {"network: net.onnx\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
      "job.yaml:1:10: network: /base/net.onnx cannot be opened"},
     {"network: resnet\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
