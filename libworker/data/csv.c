@@ -266,6 +266,31 @@ static int take_given_names(struct csv *set, const char *names, struct ms_err *e
     return rc;
 }
 
+static int fail_label(const struct place *place, const struct csv_fields *fields,
+                      struct ms_err *err)
+{
+    const struct csv *set = place->set;
+    const long long classes = set->base.info.classes;
+    int64_t label = 0;
+    char why[160];
+    if (!is_whole(fields->field[set->target].text, &label)) {
+        snprintf(why, sizeof(why),
+                 "is no class (dataset.classes): where labels are words, name them in "
+                 "dataset.class_names");
+    } else if (label < 0) {
+        snprintf(why, sizeof(why),
+                 "is no class (dataset.classes): they are 0, 1, 2 ..., and one label that does "
+                 "not count is named: ignored_label: %lld",
+                 (long long)label);
+    } else {
+        snprintf(why, sizeof(why),
+                 "is no class (dataset.classes): the job has %lld, 0 to %lld; give "
+                 "dataset.classes: %lld if there are more",
+                 classes, classes - 1, (long long)label + 1);
+    }
+    return fail_field(place, fields, set->target, why, err);
+}
+
 static int read_label(const struct place *place, const struct csv_fields *fields, int32_t *ret,
                       struct ms_err *err)
 {
@@ -279,11 +304,7 @@ static int read_label(const struct place *place, const struct csv_fields *fields
         }
     } else if (!is_whole(text, &label) || ((label < 0 || label >= set->base.info.classes) &&
                                            !data_is_ignored(&set->base.info.ignored, label))) {
-        return fail_field(place, fields, set->target,
-                          is_whole(text, &label) ? "is no class (dataset.classes)"
-                                                 : "is no class (dataset.classes): where labels "
-                                                   "are words, name them in dataset.class_names",
-                          err);
+        return fail_label(place, fields, err);
     }
     *ret = (int32_t)label;
     return MS_OK;

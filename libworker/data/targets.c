@@ -16,11 +16,24 @@ int targets_check_label(struct targets_range *range, int64_t row, int64_t label,
     if (data_is_ignored(&range->ignored, label)) {
         return MS_OK;
     }
-    if (label < 0 || label >= most) {
-        return ms_fail(
-            err, MS_E_INVALID, "%.160s: row %lld has label %lld; %s classes are 0 to %lld",
-            range->name, (long long)row, (long long)label,
-            range->classes > 0 ? "the job's (dataset.classes)" : "at most", (long long)most - 1);
+    if (label < 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.160s: row %lld has label %lld; classes are 0, 1, 2 ..., and one label "
+                       "that does not count is named: ignored_label: %lld",
+                       range->name, (long long)row, (long long)label, (long long)label);
+    }
+    if (label >= most && range->classes > 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.160s: row %lld has label %lld, and the job has %lld classes, 0 to %lld: "
+                       "those that it gives (dataset.classes), or that the training's labels have; "
+                       "give dataset.classes: %lld if there are more",
+                       range->name, (long long)row, (long long)label, (long long)most,
+                       (long long)most - 1, (long long)label + 1);
+    }
+    if (label >= most) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.160s: row %lld has label %lld; at most classes are 0 to %lld",
+                       range->name, (long long)row, (long long)label, (long long)most - 1);
     }
     range->largest = label > range->largest ? label : range->largest;
     return MS_OK;

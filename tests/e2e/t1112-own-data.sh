@@ -35,7 +35,7 @@ sed 's/path: [^}]*arrays/path: "${WHERE}"/g' "$T/arrays.yaml" >"$T/away.yaml"
 ok "data that are elsewhere" says "give shape and classes or target_width" "$MSCTL" run --run-dir "$T/bad1" "$T/away.yaml"
 ok "are looked for here" env WHERE="$T/own/arrays" "$MSCTL" run --run-dir "$T/here" -n 2 "$T/away.yaml"
 ok "with the same bits" same "$(digest here)" "$(digest binary)"
-ok "what is said is held against the files" says "has label 9; the job's (dataset.classes) classes are 0 to 8" "$MSCTL" run --run-dir "$T/bad2" \
+ok "what is said is held against the files" says "has label 9, and the job has 9 classes, 0 to 8" "$MSCTL" run --run-dir "$T/bad2" \
     --set dataset.classes=9 --set 'dataset.shape=[3, 32, 32]' "$T/arrays.yaml"
 ok "so is the shape" says "the job says 3x16x16 (dataset.shape)" "$MSCTL" run --run-dir "$T/bad3" --set 'dataset.shape=[3, 16, 16]' "$T/arrays.yaml"
 

@@ -270,7 +270,7 @@ END_TEST
 
 START_TEST(words_beside_classes_that_are_said_may_be_named)
 {
-    struct data_spec spec = spec_with("a,b\n1,red\n2,7\n");
+    struct data_spec spec = spec_with("a,b\n1,red\n2,7\n3,-1\n");
     struct data_source *source = NULL;
     struct data_record record;
     spec.shape = (struct data_shape){.channels = 1, .height = 1, .width = 1, .classes = 2};
@@ -279,7 +279,11 @@ START_TEST(words_beside_classes_that_are_said_may_be_named)
                 "t.csv:2:3: column b: 'red' is no class (dataset.classes): where labels are words, "
                 "name them in dataset.class_names");
     ck_ms_fails(data_read(source, 1, &record, err), MS_E_INVALID,
-                "'7' is no class (dataset.classes)");
+                "'7' is no class (dataset.classes): the job has 2, 0 to 1; give dataset.classes: 8 "
+                "if there are more");
+    ck_ms_fails(data_read(source, 2, &record, err), MS_E_INVALID,
+                "'-1' is no class (dataset.classes): they are 0, 1, 2 ..., and one label that does "
+                "not count is named: ignored_label: -1");
     data_close(source);
 }
 END_TEST

@@ -761,7 +761,7 @@ static const struct {
     {"kind: image_folder, path: images, classes: 4",
      "job.yaml:2:10: dataset: data set @/images has 2 classes, and the job says 4 "
      "(dataset.classes)"},
-    {"kind: numpy, path: plain, classes: 1", "has label 1; the job's (dataset.classes)"},
+    {"kind: numpy, path: plain, classes: 1", "has label 1, and the job has 1 classes, 0 to 0"},
     {"kind: numpy, path: plain, target_width: 2",
      "has 2 classes, and the job says 2 (dataset.target_width)"},
     {"kind: csv, separator: semicolon, path: t.csv, target_width: 2",

@@ -473,12 +473,16 @@ START_TEST(a_label_out_of_range_is_named_with_its_row)
     struct data_source *source = NULL;
     npy_write(dir, "x.npy", "<f4", "(3, 1)", x, sizeof(x));
     npy_write(dir, "y.npy", "<i8", "(3,)", y, sizeof(y));
-    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "y.npy: row 2 has label -1");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                "y.npy: row 2 has label -1; classes are 0, 1, 2 ..., and one label that does not "
+                "count is named: ignored_label: -1");
     y[2] = 2;
     npy_write(dir, "y.npy", "<i8", "(3,)", y, sizeof(y));
     spec.shape.classes = 2;
-    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "y.npy: row 2 has label 2");
-    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID, "dataset.classes");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_INVALID,
+                "y.npy: row 2 has label 2, and the job has 2 classes, 0 to 1: those that it gives "
+                "(dataset.classes), or that the training's labels have; give dataset.classes: 3 if "
+                "there are more");
     spec.shape.classes = 7;
     source = opened(&spec);
     ck_assert_int_eq(data_get_info(source)->classes, 7);
