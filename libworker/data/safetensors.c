@@ -293,7 +293,17 @@ static int read_file(struct safetensors *file, struct ms_err *err)
         return rc;
     }
     memcpy(&header_size, bytes, sizeof(header_size));
-    if (header_size < 2 || header_size > SAFETENSORS_HEADER_MAX || header_size > size - 8) {
+    const int is_zip = memcmp(bytes, "PK\3\4", 4) == 0;
+    const int is_size =
+        header_size >= 2 && header_size <= SAFETENSORS_HEADER_MAX && header_size <= size - 8;
+    if (!is_size && (is_zip || (bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5))) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.120s is a %s, as PyTorch writes its files (.pt), and no safetensors "
+                       "file; write one in Python: safetensors.torch.save_file("
+                       "module.state_dict(), \"net.safetensors\")",
+                       file->path, is_zip ? "zip archive" : "Python pickle");
+    }
+    if (!is_size) {
         return ms_fail(
             err, MS_E_INVALID,
             "%.140s: its first eight bytes are no size of a header within a file of %llu "

@@ -40,6 +40,13 @@ static int is_graph_file(const char *text)
     return ends_in(text, endings);
 }
 
+/* Weights, or objects of Python: there is no graph in them that anybody else could read. */
+static int is_torch_file(const char *text)
+{
+    static const char *const endings[] = {".pt", ".pth", NULL};
+    return ends_in(text, endings);
+}
+
 static const char default_name[] = "network"; /* where the document does not say one */
 
 /* A job of nets/my-net.yaml is called my-net where nobody says another name. */
@@ -139,6 +146,14 @@ int job_network_read(const struct field_reader *r, const struct tree_node *node,
         return tree_fail(node, r->err,
                          "%s: of graph files those of ONNX are read (.onnx); give one, a list of "
                          "layers, a file with one (.yaml, .json), or a name",
+                         r->shown);
+    }
+    if (is_torch_file(node->text)) {
+        return tree_fail(node, r->err,
+                         "%s: a PyTorch file holds weights, and no network that can be read; give "
+                         "an ONNX model of the module, or a list of layers, and the weights as "
+                         "initial_weights: safetensors.torch.save_file(module.state_dict(), "
+                         "\"net.safetensors\")",
                          r->shown);
     }
     if (is_file(node->text)) {

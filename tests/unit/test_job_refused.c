@@ -355,6 +355,10 @@ static const struct {
     {"network: lenet5\ndataset: {kind: csv, path: ~/c.npz}\n"
      "optimizer: {kind: sgd, learning_rate: 1}\n",
      "dataset.path: '~/c.npz' begins with ~, which nobody expands (write ${HOME}); give a path"},
+    {"network: sd.pt\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+     "job.yaml:1:10: network: a PyTorch file holds weights, and no network that can be read; give "
+     "an ONNX model of the module, or a list of layers, and the weights as initial_weights: "
+     "safetensors.torch.save_file(module.state_dict(), \"net.safetensors\")"},
     {"network: [flaten2x]\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
      " ..."},
     {"network: net.onnx\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",

@@ -1,6 +1,7 @@
 /* test_safetensors.c - the format's rules one by one, and files that are whole or not there */
 #include "libworker/data/safetensors.h"
 #include "tests/test.h"
+#include "tests/unit/data_files.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -391,6 +392,26 @@ START_TEST(what_is_no_file_of_tensors_is_named)
 }
 END_TEST
 
+/* As torch.save writes it, today and in its first years. */
+START_TEST(a_file_of_torch_is_named_with_the_line_that_mends_it)
+{
+    static const struct {
+        char bytes[17];
+        const char *part;
+    } files[] = {{"PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0", "w.safetensors is a zip archive, as"},
+                 {"\x80\2\x8A\nl\xFC\x9C\x46\xF9 j\xA8P\x19.\x80", "is a Python pickle, as"}};
+    struct safetensors *file = NULL;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(files); i++) {
+        file_write(dir, "w.safetensors", files[i].bytes, 16);
+        ck_ms_fails(safetensors_open(path, &file, err), MS_E_INVALID, files[i].part);
+        ck_ms_fails(safetensors_open(path, &file, err), MS_E_INVALID,
+                    "as PyTorch writes its files (.pt), and no safetensors file; write one in "
+                    "Python: safetensors.torch.save_file(module.state_dict(), "
+                    "\"net.safetensors\")");
+    }
+}
+END_TEST
+
 START_TEST(a_name_of_256_bytes_is_too_long)
 {
     struct safetensors *file = NULL;
@@ -436,6 +457,7 @@ int main(void)
     tcase_add_loop_test(tc, a_header_longer_than_the_file_is_refused, 0,
                         (int)MS_ARRAY_SIZE(lengths));
     tcase_add_test(tc, what_is_no_file_of_tensors_is_named);
+    tcase_add_test(tc, a_file_of_torch_is_named_with_the_line_that_mends_it);
     tcase_add_test(tc, a_name_of_256_bytes_is_too_long);
     tcase_add_test(tc, another_dtype_is_known_but_not_read);
     suite_add_tcase(suite, tc);
