@@ -284,6 +284,8 @@ int import_see_places(struct importer *m, const MsOnnx__Node *node, int x, int a
 /* Adds those zeros around input 0 that the convolution takes for its own: top, left, bottom, right.
  */
 void import_folded_pads(const struct importer *m, const MsOnnx__Node *node, int64_t pads[4]);
+/* A layer that puts them around value x. */
+int import_zeros_around(struct importer *m, int x, const int64_t pads[4], struct value *ret);
 
 /* ---- node_token.c ---- */
 

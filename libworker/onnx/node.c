@@ -462,6 +462,37 @@ static int64_t pool_size(const struct frame *f, int i, int64_t size, int64_t is_
     return n + (n > 0 && is_ceil != 0 && rest > 0 && n * f->stride[i] < size + f->padding[i]);
 }
 
+/* Padding that counts in means is zeros around the images, whose window has none; what makes them,
+ * as a value. One more window, for what is left, may begin in the zeros before an image, and not in
+ * those behind it. */
+static int pad_for_means(struct importer *m, int x, struct frame *f, int64_t is_ceil)
+{
+    const int64_t pads[4] = {f->padding[0], f->padding[1], f->padding[0], f->padding[1]};
+    const struct frame with = *f;
+    const struct value of = *import_value(m, x);
+    struct value padded;
+    char own[32];
+    if (f->is_same || f->is_ceil) {
+        return import_fail(m, "padding counts in its means, and is not as much on both sides; "
+                              "export it with count_include_pad=False");
+    }
+    f->padding[0] = f->padding[1] = 0;
+    for (int i = 0; i < 2 && is_ceil != 0; i++) {
+        const int64_t size = of.dim[2 + i];
+        if (size < 0 ||
+            pool_size(&with, i, size, 1) != pool_size(f, i, size + 2 * with.padding[i], 1)) {
+            return import_fail(m,
+                               "padding counts in its means, and with ceil_mode a window %s begin "
+                               "in the zeros behind the image; export it with ceil_mode=False or "
+                               "count_include_pad=False",
+                               size < 0 ? "may" : "would");
+        }
+    }
+    int rc = import_zeros_around(m, x, pads, &padded);
+    snprintf(own, sizeof(own), "\t%zu", m->n_values); /* no name that a file can have */
+    return rc < 0 ? rc : import_keep(m, own, &padded);
+}
+
 static int import_pool(struct importer *m, const MsOnnx__Node *node)
 {
     const int is_max = strcmp(node->op_type, "MaxPool") == 0;
@@ -484,8 +515,10 @@ static int import_pool(struct importer *m, const MsOnnx__Node *node)
     const int is_padded =
         frame.padding[0] != 0 || frame.padding[1] != 0 || frame.is_same || frame.is_ceil;
     if (!is_max && padding_counts != 0 && is_padded) {
-        return import_fail(m,
-                           "padding counts in its means; export it with count_include_pad=False");
+        x = pad_for_means(m, x, &frame, is_ceil);
+        if (x < 0) {
+            return x;
+        }
     }
     const int is_nothing = frame.kernel[0] == 1 && frame.kernel[1] == 1 && frame.stride[0] == 1 &&
                            frame.stride[1] == 1 && frame.padding[0] == 0 && frame.padding[1] == 0;

@@ -78,6 +78,19 @@ void import_folded_pads(const struct importer *m, const MsOnnx__Node *node, int6
     }
 }
 
+int import_zeros_around(struct importer *m, int x, const int64_t pads[4], struct value *ret)
+{
+    json_t *keys =
+        json_pack("{s:I, s:I, s:I, s:I}", "top", (json_int_t)pads[0], "bottom", (json_int_t)pads[2],
+                  "left", (json_int_t)pads[1], "right", (json_int_t)pads[3]);
+    int rc = import_layer(m, "pad", "", keys, x, ret);
+    if (rc == MS_OK) {
+        set_sides(ret, larger(ret->dim[2], 1, pads[0] + pads[2]),
+                  larger(ret->dim[3], 1, pads[1] + pads[3]));
+    }
+    return rc;
+}
+
 static int import_pad(struct importer *m, const MsOnnx__Node *node)
 {
     int64_t pads[4] = {0};
@@ -95,16 +108,8 @@ static int import_pad(struct importer *m, const MsOnnx__Node *node)
         rc = json_object_set_new(m->pads, node->output[0], folded);
         return rc < 0 ? import_fail_memory(m) : import_bind(m, node, 0, &made);
     }
-    json_t *keys =
-        json_pack("{s:I, s:I, s:I, s:I}", "top", (json_int_t)pads[0], "bottom", (json_int_t)pads[2],
-                  "left", (json_int_t)pads[1], "right", (json_int_t)pads[3]);
-    rc = import_layer(m, "pad", "", keys, x, &made);
-    if (rc < 0) {
-        return rc;
-    }
-    set_sides(&made, larger(made.dim[2], 1, pads[0] + pads[2]),
-              larger(made.dim[3], 1, pads[1] + pads[3]));
-    return import_bind(m, node, 0, &made);
+    rc = import_zeros_around(m, x, pads, &made);
+    return rc < 0 ? rc : import_bind(m, node, 0, &made);
 }
 
 /* ---- larger ones ---- */

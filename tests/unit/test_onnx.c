@@ -137,6 +137,8 @@ static const char *const models[] = {
     "called-relu1-dynamo",
     "constants-dynamo",
     "relu6-dynamo-optimized",
+    "pools-torchscript",
+    "pools-dynamo",
     "upwards-torchscript",
     "upwards-dynamo",
     "norms-torchscript",
@@ -571,6 +573,10 @@ static const struct {
     {"norm-twice-torchscript.onnx",
      "it is the norm of node /norm/BatchNormalization once more: both calls move the statistic "
      "norm.running_mean, and a batch_norm has its own ones; give each call a module of its own"},
+    {"pool-begun-behind-torchscript.onnx",
+     "(AveragePool, opset 17): padding counts in its means, and with ceil_mode a window would "
+     "begin "
+     "in the zeros behind the image; export it with ceil_mode=False or count_include_pad=False"},
     {"groups-read-before.onnx",
      "(Mul, opset 17): it calculates with a tensor (c.weight) that is no number"},
     {"norm-half-dynamo.onnx", "its scale is a number, and not trained"},

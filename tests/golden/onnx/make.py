@@ -656,6 +656,11 @@ def main():
     for how in "torchscript", "dynamo":
         keep("halved-" + how, randomized(Halved(), 25), (3, 3, 6, 5), how, True, opset=18)
         keep("resampled-" + how, randomized(Resampled(), 22), (2, 3, 6, 5), how, True, opset=18)
+    pools = lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.AvgPool2d(3, 2, 1), nn.AvgPool2d((3, 2), (2, 1), (1, 0), ceil_mode=True), nn.AvgPool2d(2, padding=(0, 1), count_include_pad=False),
+                                  nn.Flatten(), nn.Linear(4 * 2 * 2, 3))
+    keep("pools-torchscript", randomized(pools(), 28), (2, 3, 12, 7), "torchscript")
+    keep("pools-dynamo", randomized(pools(), 28), (2, 3, 12, 7), "dynamo", opset=18)
+    keep("pool-begun-behind-torchscript", nn.Sequential(nn.Conv2d(3, 4, 1), nn.AvgPool2d(2, 2, 1, ceil_mode=True), nn.Flatten(), nn.Linear(48, 3)), (2, 3, 5, 7), "torchscript")
     upwards = randomized(Upwards(), 6)
     keep("upwards-torchscript", upwards, (3, 4, 4, 5), "torchscript")
     keep("upwards-dynamo", upwards, (3, 4, 4, 5), "dynamo", True, opset=18)
