@@ -214,6 +214,21 @@ const struct onnx_tensor *onnx_find(const struct onnx_file *file, const char *na
                : bsearch(&key, file->named, file->n_named, sizeof(*file->named), compare);
 }
 
+int onnx_has_prefix(const struct onnx_file *file, const char *prefix)
+{
+    size_t low = 0; /* the first name that is not before it */
+    size_t high = file->n_named;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (strcmp(file->named[middle].name, prefix) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < file->n_named && strncmp(file->named[low].name, prefix, strlen(prefix)) == 0;
+}
+
 /* PyTorch's older exporter keeps one of several initializers that begin with the same values, and
  * gives it the other names by Identity: each is a parameter of its own. */
 static int name_all(struct onnx_file *file, struct ms_err *err)

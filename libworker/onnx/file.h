@@ -6,6 +6,8 @@
 #include "libworker/onnx/onnx.pb-c.h"
 #include "libworker/onnx/skim.h"
 
+#define ONNX_PRODUCER "msched" /* of a file that was written here */
+
 /* TensorProto.DataType */
 enum { ONNX_FLOAT = 1, ONNX_INT32 = 6, ONNX_INT64 = 7, ONNX_BOOL = 9, ONNX_DOUBLE = 11 };
 const char *onnx_type_name(int type);
@@ -31,6 +33,9 @@ int onnx_numbers(const struct onnx_file *file, const MsOnnx__Tensor *tensor, dou
                  int64_t *ints, int n, struct ms_err *err);
 /* Has a FLOAT or DOUBLE tensor inside the model one number as all of its elements? */
 int onnx_is_even(const MsOnnx__Tensor *tensor, double *ret);
+
+/* Does an initializer's name begin so? */
+int onnx_has_prefix(const struct onnx_file *file, const char *prefix);
 
 /* The names of all that layers of the graph have as their parameters, as keys; NULL: it cannot be
  * kept, or there is no memory. Owned. */

@@ -360,12 +360,12 @@ int attribute_ints(struct importer *m, const MsOnnx__Node *node, const char *nam
 
 /* ---- layers ---- */
 
-/* Has a module that name? Its layer has it, then. */
+/* Has a module that name, whatever its parameters are called? Its layer has it, then. */
 static int is_stem(const struct importer *m, const char *name)
 {
-    char weight[MS_NAME_MAX + sizeof(".weight")];
-    snprintf(weight, sizeof(weight), "%s.weight", name);
-    return onnx_find(m->file, weight) != NULL;
+    char prefix[MS_NAME_MAX + sizeof(".")];
+    snprintf(prefix, sizeof(prefix), "%s.", name);
+    return onnx_has_prefix(m->file, prefix);
 }
 
 /* The next number that no module has; the list's own, as long as there was none to leave out. */

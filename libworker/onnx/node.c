@@ -33,6 +33,11 @@ int import_name_parts(struct importer *m, const struct part *parts, int n, int i
     int rc = 0;
     json_t *names = json_object();
     stem_of(parts[0].name, parts[0].theirs, ret);
+    /* a file that was written here: elsewhere gamma is no word of a norm's */
+    const int is_ours = ret[0] == '\0' && strcmp(m->file->model->producer_name, ONNX_PRODUCER) == 0;
+    if (is_ours) {
+        stem_of(parts[0].name, parts[0].ours, ret);
+    }
     int follow = strcmp(ret, "input") != 0;
     for (int i = 0; i < n; i++) {
         if (parts[i].name == NULL) {
@@ -45,7 +50,7 @@ int import_name_parts(struct importer *m, const struct part *parts, int n, int i
                                "dashes and underscores, at most %d",
                                parts[i].name, MS_NAME_MAX);
         }
-        stem_of(parts[i].name, parts[i].theirs, stem);
+        stem_of(parts[i].name, is_ours ? parts[i].ours : parts[i].theirs, stem);
         follow &= stem[0] != '\0' && strcmp(stem, ret) == 0 && !import_is_shared(m, parts[i].name);
         rc |= json_object_set_new(names, parts[i].ours, json_string(parts[i].name));
     }
@@ -55,11 +60,11 @@ int import_name_parts(struct importer *m, const struct part *parts, int n, int i
     }
     if (follow) {
         json_decref(names);
-        names = is_norm ? json_string("torch") : NULL;
+        names = is_norm && !is_ours ? json_string("torch") : NULL;
     } else {
         ret[0] = '\0';
     }
-    const int has_word = !follow || is_norm;
+    const int has_word = !follow || (is_norm && !is_ours);
     return !has_word || json_object_set_new(keys, "parameters", names) == 0 ? MS_OK
                                                                             : import_fail_memory(m);
 }

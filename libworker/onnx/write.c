@@ -172,7 +172,7 @@ static void put_model(struct ms_message *model, uint64_t graph_size)
     ms_message_put_text(&opset, OPSET_DOMAIN, "");
     ms_message_put_int(&opset, OPSET_VERSION, OPSET);
     ms_message_put_int(model, MODEL_IR_VERSION, IR_VERSION);
-    ms_message_put_text(model, MODEL_PRODUCER_NAME, "msched");
+    ms_message_put_text(model, MODEL_PRODUCER_NAME, ONNX_PRODUCER);
     ms_message_put(model, MODEL_OPSET, &opset);
     ms_message_put_head(model, MODEL_GRAPH, graph_size);
     ms_message_fini(&opset);

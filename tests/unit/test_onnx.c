@@ -135,6 +135,7 @@ static const char *const models[] = {
     "called-input-dynamo",
     "called-input-torchscript",
     "called-relu1-dynamo",
+    "called-lstm1-dynamo",
     "constants-dynamo",
     "relu6-dynamo-optimized",
     "pools-torchscript",
@@ -308,6 +309,10 @@ START_TEST(names_that_modules_have_are_no_others)
     ck_assert_ptr_nonnull(strstr(text, "{\"relu\":{\"name\":\"relu2\"}}"));
     ck_assert_ptr_nonnull(strstr(text, "\"name\":\"relu4\"}}"));
     ck_assert_ptr_nonnull(strstr(text, "[\"relu4\",\"relu5\"]"));
+    free(text);
+    text = document_named("called-lstm1-dynamo.onnx"); /* parameters that are no weight */
+    ck_assert_ptr_nonnull(strstr(text, "\"name\":\"lstm1\"}},{\"lstm\":{"));
+    ck_assert_ptr_nonnull(strstr(text, "\"name\":\"lstm2\",\"parameters\":{"));
     free(text);
 }
 END_TEST

@@ -236,7 +236,10 @@ START_TEST(what_a_recurrent_layer_ends_with_comes_back)
         "- embedding: {words: 20, size: 6}\n- gru: {hidden: 4, layers: 2, output: last}\n"
         "- dense: {out: classes}\n",
         "- embedding: {words: 20, size: 6}\n"
-        "- lstm: {hidden: 4, bidirectional: true, output: last}\n- dense: {out: classes}\n"};
+        "- lstm: {hidden: 4, bidirectional: true, output: last}\n- dense: {out: classes}\n",
+        "- embedding: {words: 20, size: 6}\n" /* two that cannot both be called lstm1 */
+        "- lstm: {hidden: 4, layers: 2, bidirectional: true, output: last}\n"
+        "- dense: {out: classes}\n"};
     const struct network_input words = {
         .batch = 2, .channels = 8, .height = 1, .width = 1, .classes = 5};
     struct onnx_file *file = NULL;
@@ -368,6 +371,39 @@ static int get_none(void *arg, const struct tensor *tensor, float *dst, size_t c
 }
 
 /* The data are words or numbers. */
+/* Layers and their parameters are called as in the list, norms in its words, too. */
+START_TEST(names_of_a_list_come_back)
+{
+    static const char list[] =
+        "- conv2d: {out: 4, kernel: 3}\n- batch_norm\n- group_norm: {groups: 2}\n"
+        "- layer_norm: {name: n, over: channels}\n- batch_norm\n- global_avg_pool\n"
+        "- dense: {out: classes}\n";
+    static const char *const names[] = {"conv2d1",     "batch_norm1", "group_norm1", "n",
+                                        "batch_norm2", NULL,          "dense1"};
+    struct onnx_file *file = NULL;
+    struct onnx_written written;
+    json_t *document = NULL;
+    size_t i = 0;
+    json_t *entry = NULL;
+    struct graph *graph = graph_of(list, &images);
+    ck_ms_ok(onnx_write(path, graph, &weights, &written, err));
+    ck_ms_ok(onnx_open(path, &file, err));
+    ck_ms_ok(onnx_network(file, &document, err));
+    json_array_foreach(json_object_get(document, "layers"), i, entry)
+    {
+        const json_t *keys = json_object_iter_value(json_object_iter(entry));
+        const char *name = json_string_value(json_object_get(keys, "name"));
+        ck_assert_ptr_null(json_object_get(keys, "parameters"));
+        ck_assert_msg(names[i] == NULL || (name != NULL && strcmp(name, names[i]) == 0), "%zu: %s",
+                      i, name != NULL ? name : "none");
+    }
+    ck_assert_uint_eq(i, MS_ARRAY_SIZE(names));
+    json_decref(document);
+    graph_destroy(graph);
+    onnx_close(file);
+}
+END_TEST
+
 START_TEST(what_is_no_node_is_refused)
 {
     static const char list[] = "- embedding: {words: 20, size: 1}\n- flatten: {name: words}\n"
@@ -420,7 +456,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, a_named_network_comes_back, 0, n_known);
     tcase_add_loop_test(t, a_list_comes_back, 0, (int)MS_ARRAY_SIZE(lists));
-    tcase_add_loop_test(t, what_a_recurrent_layer_ends_with_comes_back, 0, 2);
+    tcase_add_test(t, names_of_a_list_come_back);
+    tcase_add_loop_test(t, what_a_recurrent_layer_ends_with_comes_back, 0, 3);
     tcase_add_loop_test(t, a_list_of_words_comes_back, 0, (int)MS_ARRAY_SIZE(of_words));
     tcase_add_loop_test(t, a_list_of_patches_comes_back, 0, (int)MS_ARRAY_SIZE(of_patches));
     tcase_add_test(t, a_model_comes_back);

@@ -457,6 +457,9 @@ def main_traps():
          images, "torchscript")
     relus = Of(lambda s, x: s.fc(pooled(f.relu(s.relu1(f.relu(s.relu3(x))) + x) + f.relu(x))), relu1=conv(), relu3=conv(), fc=nn.Linear(3, 4))
     keep("called-relu1-dynamo", randomized(relus, 10), images, "dynamo", opset=18)
+    called = Of(lambda s, x: (lambda h: s.fc(torch.cat([h[-2], h[-1]], 1)))(s.lstm1(s.word(x))[1][0]), word=nn.Embedding(7, 3),
+                lstm1=nn.LSTM(3, 2, num_layers=2, bidirectional=True, batch_first=True), fc=nn.Linear(4, 5))
+    keep("called-lstm1-dynamo", randomized(called, 29), (3, 6), "dynamo", True, opset=18, words=7)
     chain = nn.Sequential(nn.Flatten(), nn.Linear(90, 4), nn.LeakyReLU(), nn.ELU(), nn.GELU(), nn.SiLU(), nn.Softmax(1), nn.Linear(4, 4))
     keep("chain-torchscript", chain, images, "torchscript")
     clip("clip-0-20-torchscript", 0.0, 20.0)
