@@ -13,6 +13,7 @@
 #define DATA_H
 
 #include "libworker/data/image.h"
+#include "libworker/data/sum.h"
 #include "proto/dtype.h"
 #include "proto/err.h"
 #include "proto/limits.h"
@@ -108,9 +109,10 @@ struct data_spec {
     enum data_layout layout;      /* ... of four dimensions */
     enum data_values values;      /* ... which they must hold; auto: either */
     int64_t height, width; /* image_folder: to which images are resized and cut; 0: all are alike */
-    enum data_colours colours;        /* image_folder */
-    int64_t tokens;                   /* text: of a window */
-    char vocabulary[MS_PATH_MAX + 1]; /* text: a file of words, as path; "": tokens are bytes */
+    enum data_colours colours;            /* image_folder */
+    int64_t tokens;                       /* text: of a window */
+    char vocabulary[MS_PATH_MAX + 1];     /* text: a file of words, as path; "": tokens are bytes */
+    char vocabulary_sum[MS_NAME_MAX + 1]; /* of the words that it must have; "": it may be any */
     /* csv, numpy, safetensors; no key of a job's: the records have no labels, and each gets the
      * first class, or zeros. For predictions: data_identify is not for such a source. */
     int has_no_labels;
@@ -220,8 +222,9 @@ struct data_info {
     int64_t target_width;            /* float targets a row, else 0 */
     int64_t tokens;                  /* of a record, each with a class; 0: a record has one */
     struct data_ignored ignored; /* a label that those who are asked for records may give, too */
-    const char *class_names;  /* of labels that are words, as in data_spec; NULL: they are none */
-    const char *column_names; /* as in data_spec; NULL: columns have none */
+    const char *class_names;    /* of labels that are words, as in data_spec; NULL: they are none */
+    const char *column_names;   /* as in data_spec; NULL: columns have none */
+    const char *vocabulary_sum; /* as in data_spec; NULL: there are no words */
     /* Of classes that are folders, as many as there are, and record i is the file that
      * data_name_record names, at any time; NULL: they are none. */
     const char *const *folders;
@@ -245,6 +248,8 @@ int data_check_values(const char *path, const struct data_info *info, enum data_
  * none, or it is no table. */
 int data_find_columns(const struct data_spec *spec, char ret[DATA_COLUMN_NAMES_MAX + 1],
                       struct ms_err *err);
+/* What vocabulary_sum of the spec's words is; "": it has none. */
+int data_find_words(const struct data_spec *spec, char ret[SUM_HEX], struct ms_err *err);
 /* What a network is tested on, that was trained on `train`: classes that have names
  * are by these those of the training, which are in train->class_names or in its place. A class that
  * is not among them: MS_E_INVALID; so are names beside numbers, but for names that are the numbers

@@ -38,7 +38,8 @@ struct text {
     int64_t tokens;
     struct vocabulary *vocabulary; /* NULL: bytes */
     uint8_t *window;               /* tokens and one more */
-    float *values;                 /* tokens, of a vocabulary */
+    char words_sum[SUM_HEX];
+    float *values; /* tokens, of a vocabulary */
     int32_t *labels;
 };
 
@@ -281,18 +282,53 @@ static int add_files(struct text *set, const struct data_spec *spec, const char 
     return add_file(set, file, err);
 }
 
-static int take_vocabulary(struct text *set, const char *given, struct ms_err *err)
+static int open_words(const char *given, struct vocabulary **ret, char ret_sum[SUM_HEX],
+                      struct ms_err *err)
 {
     char path[MS_PATH_MAX + 1];
-    if (given[0] == '\0') {
-        return MS_OK;
-    }
+    struct vocabulary *vocabulary = NULL;
     int rc = data_path_expand(given, path, sizeof(path), err);
-    rc = rc < 0 ? rc : vocabulary_open(path, &set->vocabulary, err);
+    rc = rc < 0 ? rc : vocabulary_open(path, &vocabulary, err);
+    rc = rc < 0 ? rc : vocabulary_sum(vocabulary, ret_sum, err);
     if (rc < 0) {
+        vocabulary_destroy(vocabulary);
         data_path_hide(path, given, err);
         return rc;
     }
+    *ret = vocabulary;
+    return MS_OK;
+}
+
+int data_find_words(const struct data_spec *spec, char ret[SUM_HEX], struct ms_err *err)
+{
+    struct vocabulary *vocabulary = NULL;
+    ret[0] = '\0';
+    if (spec->kind != DATA_TEXT || spec->vocabulary[0] == '\0') {
+        return MS_OK;
+    }
+    const int rc = open_words(spec->vocabulary, &vocabulary, ret, err);
+    vocabulary_destroy(vocabulary);
+    return rc;
+}
+
+static int take_vocabulary(struct text *set, const struct data_spec *spec, struct ms_err *err)
+{
+    const char *want = spec->vocabulary_sum;
+    if (spec->vocabulary[0] == '\0') {
+        return MS_OK;
+    }
+    const int rc = open_words(spec->vocabulary, &set->vocabulary, set->words_sum, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (want[0] != '\0' && strcmp(want, set->words_sum) != 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%.160s has other words, or another order of them, than those that are "
+                       "trained (digest %.8s, and theirs is %.8s); give their file, or leave out "
+                       "dataset.vocabulary_sum for a training of these",
+                       spec->vocabulary, set->words_sum, want);
+    }
+    set->base.info.vocabulary_sum = set->words_sum;
     set->base.info.classes = vocabulary_words(set->vocabulary);
     set->base.info.dtype = MS_F32;
     return MS_OK;
@@ -311,7 +347,7 @@ static int make(struct text *set, const struct data_spec *spec, const char *path
     }
     set->base.info.channels = set->tokens;
     set->base.info.tokens = set->tokens;
-    int rc = take_vocabulary(set, spec->vocabulary, err);
+    int rc = take_vocabulary(set, spec, err);
     rc = rc < 0 ? rc : add_files(set, spec, path, err);
     return rc < 0 ? rc : data_check_shape(path, &set->base.info, err);
 }

@@ -42,6 +42,29 @@ int32_t vocabulary_words(const struct vocabulary *vocabulary)
     return (int32_t)vocabulary->n;
 }
 
+int vocabulary_sum(const struct vocabulary *vocabulary, char ret[SUM_HEX], struct ms_err *err)
+{
+    const size_t n = vocabulary->n;
+    struct sum *sum = sum_create();
+    const struct word **in_order = calloc(n > 0 ? n : 1, sizeof(struct word *));
+    if (sum == NULL || in_order == NULL) {
+        sum_destroy(sum);
+        free(in_order);
+        return ms_fail(err, MS_E_NOMEM, "no memory for the digest of %zu words", n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        in_order[vocabulary->words[i].number] = &vocabulary->words[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        sum_add(sum, &in_order[i]->length, 1);
+        sum_add(sum, in_order[i]->bytes, in_order[i]->length);
+    }
+    sum_hex(sum, ret);
+    sum_destroy(sum);
+    free(in_order);
+    return MS_OK;
+}
+
 static int compare(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
 {
     const int order = memcmp(a, b, n_a < n_b ? n_a : n_b);

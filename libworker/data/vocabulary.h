@@ -5,6 +5,7 @@
 #ifndef DATA_VOCABULARY_H
 #define DATA_VOCABULARY_H
 
+#include "libworker/data/sum.h"
 #include "proto/err.h"
 
 #include <stddef.h>
@@ -21,6 +22,8 @@ int vocabulary_parse(const char *text, size_t size, const char *path, struct voc
                      struct ms_err *err);
 void vocabulary_destroy(struct vocabulary *vocabulary); /* NULL allowed */
 int32_t vocabulary_words(const struct vocabulary *vocabulary);
+/* Of its words in the order of their numbers, however the file writes them. MS_E_NOMEM. */
+int vocabulary_sum(const struct vocabulary *vocabulary, char ret[SUM_HEX], struct ms_err *err);
 
 /* The number of the longest word that text begins with, and its bytes; -1: there is none. size > 0.
  */

@@ -82,8 +82,12 @@ static void look_again(struct job *job)
 {
     struct data_spec *data = &job->dataset;
     char names[DATA_COLUMN_NAMES_MAX + 1];
+    char sum[SUM_HEX];
     if (data->column_names[0] == '\0' && data_find_columns(data, names, NULL) == MS_OK) {
         snprintf(data->column_names, sizeof(data->column_names), "%s", names);
+    }
+    if (data->vocabulary_sum[0] == '\0' && data_find_words(data, sum, NULL) == MS_OK) {
+        snprintf(data->vocabulary_sum, sizeof(data->vocabulary_sum), "%s", sum);
     }
     if (data->kind == DATA_NUMPY || data->kind == DATA_SAFETENSORS) {
         data->values = data_find_values(data);
@@ -139,6 +143,8 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         }
         snprintf(job->dataset.column_names, sizeof(job->dataset.column_names), "%s",
                  info->column_names != NULL ? info->column_names : "");
+        snprintf(job->dataset.vocabulary_sum, sizeof(job->dataset.vocabulary_sum), "%s",
+                 info->vocabulary_sum != NULL ? info->vocabulary_sum : "");
         data_close(source);
     } else if (base_dir != NULL) {
         look_again(job);

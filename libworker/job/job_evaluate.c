@@ -143,6 +143,7 @@ static int take_tokens(struct data_spec *data, const struct data_spec *train,
                        const struct tree_node *tree, struct ms_err *err)
 {
     TAKE(vocabulary);
+    TAKE(vocabulary_sum);
     if (!says(tree, "tokens")) {
         TAKE(tokens);
     }

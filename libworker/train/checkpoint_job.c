@@ -23,8 +23,8 @@ static const char *const left_out[] = {
 /* Data may move, and so may its words, and columns be called otherwise; which they are shows in
  * its records, by which data is told apart, and so do types of values, which a job does not have
  * that says shape and classes itself. How long a program may be silent changes none of them. */
-static const char *const left_out_of_dataset[] = {"path", "vocabulary", "timeout", "column_names",
-                                                  "values"};
+static const char *const left_out_of_dataset[] = {"path",    "vocabulary",   "vocabulary_sum",
+                                                  "timeout", "column_names", "values"};
 
 /* Names of folders, too, which a job did not have before the key was theirs; those of labels that
  * are words it always had. */

@@ -42,6 +42,11 @@ import json, sys
 line = json.loads(sys.argv[1])
 assert 0.45 < line["accuracy"] < 0.75 and 2 < line["perplexity"] < 6, line
 PY
+ok "they answer for the text" "$MSCTL" eval "$T/words"
+sort -r "$T/vocabulary" -o "$T/vocabulary"
+for command in eval predict; do
+    ok "but not in another order: $command" says "$T/vocabulary has other words, or another order of them, than those that are trained (digest" "$MSCTL" $command "$T/words"
+done
 ok "the same again" run again -n 2 "$T/job.yaml"
 ok "has the same bits" same "$(digest again)" "$(digest text)"
 cat >"$T/recurrent.yaml" <<YAML

@@ -235,6 +235,7 @@ static char *text_of_job(enum data_kind kind, const char *vocabulary, int64_t ti
     job.dataset.tokens = 8;
     job.dataset.timeout = timeout;
     snprintf(job.dataset.vocabulary, sizeof(job.dataset.vocabulary), "%s", vocabulary);
+    snprintf(job.dataset.vocabulary_sum, sizeof(job.dataset.vocabulary_sum), "%.2s", vocabulary);
     snprintf(job.dataset.arguments, sizeof(job.dataset.arguments), "%s", arguments);
     char *text = checkpoint_job_text(&job);
     ck_assert_ptr_nonnull(text);

@@ -421,6 +421,58 @@ START_TEST(images_of_another_size_are_evaluated_where_transforms_make_them_alike
 }
 END_TEST
 
+static const char *const texts[] = {
+    "kind: text, path: t.txt, tokens: 2, vocabulary: words",
+    "kind: text, path: t.txt, tokens: 2, vocabulary: words, shape: [2], classes: 3",
+};
+
+static void check_words(const struct job *job, const char *words, const char *want)
+{
+    struct data_source *source = NULL;
+    write_text("words", words);
+    if (want != NULL) {
+        ck_ms_fails(data_open_beside(&job->evaluate_dataset, &job->dataset, &source, err),
+                    MS_E_INVALID, want);
+        ck_ms_fails(data_open_asked(&job->evaluate_dataset, &job->dataset, &source, err),
+                    MS_E_INVALID, want);
+    } else {
+        ck_ms_ok(data_open_beside(&job->evaluate_dataset, &job->dataset, &source, err));
+        data_close(source);
+    }
+}
+
+/* Of other words the tokens would be other ones, and as many. */
+START_TEST(words_are_those_that_were_trained)
+{
+    static struct job job;
+    static struct job read;
+    char text[512];
+    size_t size = 0;
+    write_text("words", "a\nb\nab\n");
+    write_text("t.txt", "ababbaabab");
+    snprintf(text, sizeof(text),
+             "network: [embedding: {words: 3, size: 2}, dense: {out: classes}]\ndataset: {%s}\n"
+             "evaluate: {dataset: {kind: text, path: t.txt}}\n"
+             "optimizer: {kind: sgd, learning_rate: 0.1}\n",
+             texts[_i]);
+    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", dir, NULL, 0, 0, &job, err));
+    ck_assert_uint_eq(strlen(job.dataset.vocabulary_sum), 32);
+    char *kept = job_format(&job, &size); /* as it is left beside its weights */
+    ck_ms_ok(job_parse(kept, size, "job.json", NULL, NULL, 0, 0, &read, err));
+    ck_assert_int_eq(memcmp(&job, &read, sizeof(job)), 0);
+    free(kept);
+
+    check_words(&read, "a\nb\nab\n", NULL);
+    check_words(&read, "\\x61\nb\nab", NULL); /* written in another way */
+    check_words(&read, "b\na\nab\n",
+                "/words has other words, or another order of them, than those");
+    check_words(&read, "a\nb\nba\n", "than those that are trained (digest ");
+    read.dataset.vocabulary_sum[0] = '\0';
+    read.evaluate_dataset.vocabulary_sum[0] = '\0';
+    check_words(&read, "a\nb\nba\n", NULL); /* a job of before */
+}
+END_TEST
+
 /* By position it would be an answer, and a wrong one. */
 START_TEST(folders_are_the_training_s_by_name)
 {
@@ -850,6 +902,7 @@ int main(void)
     tcase_add_test(tc, columns_of_other_names_are_refused_with_both_lists);
     tcase_add_test(tc, images_and_arrays_are_read_as_the_training_s);
     tcase_add_test(tc, images_of_another_size_are_evaluated_where_transforms_make_them_alike);
+    tcase_add_loop_test(tc, words_are_those_that_were_trained, 0, (int)MS_ARRAY_SIZE(texts));
     tcase_add_test(tc, folders_are_the_training_s_by_name);
     tcase_add_test(tc, folders_are_no_test_of_numbers_that_nobody_named);
     tcase_add_test(tc, numbers_are_no_test_of_folders_that_nobody_numbered);
