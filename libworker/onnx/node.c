@@ -589,11 +589,32 @@ static int import_dropout(struct importer *m, const MsOnnx__Node *node)
     return rc < 0 ? rc : import_bind(m, node, 0, &made);
 }
 
+/* From opset 13 on it is over that axis, the last one where nothing is said. Before, it is over all
+ * values from the axis on, 1 where nothing is said: the same where only dimensions of 1 follow. */
+static int read_softmax_axis(struct importer *m, const MsOnnx__Node *node, const struct value *x,
+                             int64_t *ret)
+{
+    const int is_whole = m->file->opset < 13;
+    int rc = attribute_int(m, node, "axis", is_whole ? 1 : -1, ret);
+    const int axis = rc < 0 ? -1 : import_axis(*ret, x->n_dims);
+    int is_one = 1;
+    for (int i = axis + 1; axis >= 0 && i < x->n_dims; i++) {
+        is_one &= x->dim[i] == 1;
+    }
+    return rc < 0 || !is_whole || is_one
+               ? rc
+               : import_fail(
+                     m,
+                     "axis %lld: before opset 13 softmax is over all values from there on, "
+                     "of %d dimensions, and over one here: export it with opset 13 or later",
+                     (long long)*ret, x->n_dims - axis);
+}
+
 static int soften_scores(struct importer *m, const MsOnnx__Node *node, int x)
 {
     int64_t axis = -1;
     struct value scores = *import_value(m, x);
-    int rc = attribute_int(m, node, "axis", -1, &axis);
+    int rc = read_softmax_axis(m, node, &scores, &axis);
     if (rc == MS_OK && (scores.is_soft || import_axis(axis, scores.n_dims) != scores.n_dims - 1)) {
         rc = import_fail(m, "axis %lld: attention's softmax is over keys, the last one",
                          (long long)axis);
@@ -620,7 +641,7 @@ static int import_softmax(struct importer *m, const MsOnnx__Node *node)
         : n == 2 ? import_rows(m, node, 0)
         : n == 3 ? import_sequence(m, node, 0)
                  : import_image(m, node, 0);
-    int rc = x < 0 ? x : attribute_int(m, node, "axis", -1, &axis);
+    int rc = x < 0 ? x : read_softmax_axis(m, node, import_value(m, x), &axis);
     if (rc == MS_OK && import_axis(axis, n) != (n == 3 ? 2 : 1)) {
         rc = import_fail(m, "axis %lld: softmax is over the values of a row, or over channels",
                          (long long)axis);

@@ -124,8 +124,13 @@ static int import_reshape(struct importer *m, const MsOnnx__Node *node)
 {
     const struct value *shape = NULL;
     int64_t sizes[INTS_MAX];
+    int64_t has_zeros = 0;
     int x = import_need(m, node, 0);
-    int rc = x < 0 ? x : import_ints(m, import_input(m, node, 1), &shape);
+    int rc = x < 0 ? x : attribute_int(m, node, "allowzero", 0, &has_zeros);
+    rc = rc < 0 ? rc : import_ints(m, import_input(m, node, 1), &shape);
+    for (int i = 0; rc == MS_OK && has_zeros != 0 && i < shape->n; i++) {
+        rc = shape->ints[i] != 0 ? MS_OK : import_fail(m, "a shape of no values: it has allowzero");
+    }
     if (rc < 0) {
         return rc;
     }

@@ -417,6 +417,18 @@ START_TEST(a_buffer_that_is_turned_hides_what_it_then_hides)
 }
 END_TEST
 
+/* Before opset 13 it is over all values from the axis on, of which these have one dimension. */
+START_TEST(a_softmax_of_rows_means_the_same_in_all_opsets)
+{
+    char *text = document_named("softmax-12-rows.onnx");
+    ck_assert_msg(strstr(text, "{\"softmax\":{}},{\"dense\"") != NULL, "%s", text);
+    free(text);
+    text = document_named("softmax-12-pixels.onnx");
+    ck_assert_msg(strstr(text, "{\"softmax\":{}},{\"mul\"") != NULL, "%s", text);
+    free(text);
+}
+END_TEST
+
 /* As onnx.save writes them with size_threshold=0. */
 START_TEST(bounds_may_lie_beside_the_model)
 {
@@ -637,6 +649,14 @@ static const struct {
      "node h (Attention, opset 23): scores are multiplied by 0.25, and not "
      "by 1 / sqrt(3), the width of a head"},
     {"attention-masked.onnx", "node h (Attention, opset 23): its mask hides something else"},
+    {"softmax-12-channels.onnx",
+     "node s (Softmax, opset 12): axis 1: before opset 13 softmax is over all values from there "
+     "on, of 3 dimensions, and over one here: export it with opset 13 or later"},
+    {"softmax-11-unsaid.onnx",
+     "node s (Softmax, opset 11): axis 1: before opset 13 softmax is over all values"},
+    {"attention-12.onnx",
+     "node p (Softmax, opset 12): axis 1: before opset 13 softmax is over all values"},
+    {"reshape-to-nothing.onnx", "node f (Reshape, opset 17): a shape of no values: it has allow"},
     {"attention-of-bools.onnx",
      "node h (Attention, opset 23): constant mask is BOOL with 900 numbers, and at most 64 are "},
     {"bias-of-nothing.onnx",
@@ -946,6 +966,7 @@ int main(void)
     TCase *t = tcase_create("models");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_buffer_that_is_turned_hides_what_it_then_hides);
+    tcase_add_test(t, a_softmax_of_rows_means_the_same_in_all_opsets);
     tcase_add_test(t, bounds_may_lie_beside_the_model);
     tcase_add_test(t, attention_may_be_one_op);
     tcase_add_test(t, values_that_are_taken_one_by_one_are_seen_in_a_shape);

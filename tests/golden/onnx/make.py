@@ -552,6 +552,15 @@ def main_traps():
     by_hand("attention-masked", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": triangle.T}, opset=23)
     by_hand("scale-turned", [("Constant", "", "g", whole(0, 3, 3)), ("Reshape", "x g", "k", {}), ("Transpose", "k", "q", {"perm": [0, 2, 1]}), ("Transpose", "w", "v", {}),
                              ("LayerNormalization", "q v", "h", {"axis": 1}), *ends], {"w": (3, 3), "a.weight": (4, 9)}, shape=(None, 3, 1, 3))
+    channels = {"c.weight": (4, 3, 1, 1), "a.weight": (4, 4)}
+    means = [("GlobalAveragePool", "s", "p", {}), ("Flatten", "p", "f", {}), dense]
+    by_hand("softmax-12-channels", [("Conv", "x c.weight", "e", {}), ("Softmax", "e", "s", {"axis": 1}), *means], channels, opset=12)
+    by_hand("softmax-11-unsaid", [("Conv", "x c.weight", "e", {}), ("Softmax", "e", "s", {}), *means], channels, opset=11)
+    by_hand("softmax-12-pixels", [("Conv", "x c.weight", "e", {}), ("GlobalAveragePool", "e", "g", {}), ("Softmax", "g", "w", {}), ("Mul", "e w", "s", {}), *means], channels, opset=12)
+    by_hand("softmax-12-rows", [("Flatten", "x", "e", {}), ("Gemm", "e a.weight", "h", {"transB": 1}), ("Softmax", "h", "s", {}), ("Gemm", "s b.weight", "y", {"transB": 1})],
+            {"a.weight": (4, 90), "b.weight": (4, 4)}, opset=12)
+    by_hand("attention-12", [*seen, *scaled, ("Softmax", "d", "p", {}), *answer], for_rows, opset=12)
+    by_hand("reshape-to-nothing", [("Constant", "", "g", whole(0, -1)), ("Reshape", "x g", "f", {"allowzero": 1}), dense], for_rows)
     lower = numpy.tril(numpy.ones((30, 30), bool))
     by_hand("attention-of-bools", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": lower}, opset=23)
     for_images = {"c.weight": (4, 3, 1, 1), "a.weight": (4, 120)}
