@@ -377,13 +377,49 @@ static int read_parts(struct importer *m, const MsOnnx__Node *node, int of[3], i
     return MS_OK;
 }
 
+/* What else it may do; PyTorch writes attributes that say that it does not. */
+static int check_attention(struct importer *m, const MsOnnx__Node *node)
+{
+    double cap = 0;
+    int64_t type = ONNX_FLOAT;
+    int has_past = 0;
+    int makes_more = 0;
+    int rc = attribute_real(m, node, "softcap", 0, &cap);
+    rc = rc < 0 ? rc : attribute_int(m, node, "softmax_precision", ONNX_FLOAT, &type);
+    for (size_t i = 4; i < node->n_input; i++) {
+        has_past |= node->input[i][0] != '\0';
+    }
+    for (size_t i = 1; i < node->n_output; i++) {
+        makes_more |= node->output[i][0] != '\0';
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (cap != 0) {
+        return import_fail(m,
+                           "its softcap %g bends scores before their softmax, and no layer does: "
+                           "export it without one",
+                           cap);
+    }
+    if (type != ONNX_FLOAT && type != ONNX_DOUBLE) {
+        return import_fail(m, "its softmax_precision is %s; export the model in float32",
+                           onnx_type_name(type >= 0 && type <= INT32_MAX ? (int)type : -1));
+    }
+    return has_past     ? import_fail(m, "it reads keys and values of tokens before these, which "
+                                             "a network does not keep: export it without a cache")
+           : makes_more ? import_fail(m, "it makes more than its result (keys, values or scores), "
+                                         "which nothing here reads: export it without them")
+                        : MS_OK;
+}
+
 static int import_attention(struct importer *m, const MsOnnx__Node *node)
 {
     int of[3];
     int64_t width = 1;
     int64_t causal = 0;
     double scale = 0;
-    int rc = read_parts(m, node, of, &width);
+    int rc = check_attention(m, node);
+    rc = rc < 0 ? rc : read_parts(m, node, of, &width);
     rc = rc < 0 ? rc : attribute_int(m, node, "is_causal", 0, &causal);
     rc = rc < 0 ? rc : attribute_real(m, node, "scale", 1 / sqrt((double)width), &scale);
     int mask = rc < 0 ? rc : import_input(m, node, 3);
@@ -393,16 +429,6 @@ static int import_attention(struct importer *m, const MsOnnx__Node *node)
     }
     if (mask >= 0 && !(is_mask && is_causal(import_value(m, mask)))) {
         return import_fail(m, "its mask hides something else than what is behind the diagonal");
-    }
-    int is_more = attribute_find(node, "softcap") != NULL;
-    for (size_t i = 4; i < node->n_input; i++) {
-        is_more |= node->input[i][0] != '\0';
-    }
-    for (size_t i = 1; i < node->n_output; i++) {
-        is_more |= node->output[i][0] != '\0';
-    }
-    if (is_more) {
-        return import_fail(m, "it keeps keys and values of before, or makes more than its result");
     }
     const struct value scores = {.kind = VALUE_SCORES,
                                  .q = of[0],

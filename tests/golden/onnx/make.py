@@ -317,6 +317,23 @@ class Plain(nn.Module):
         return self.fc(y[0] + h[-1])
 
 
+class Whole(nn.Module):
+    """Attention that the exporter writes as one op from opset 23 on: of all tokens, and causal."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 2)
+        self.both = nn.ModuleList(nn.Linear(8, 24) for _ in range(2))
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = self.stem(x).flatten(2).transpose(1, 2)
+        for i, layer in enumerate(self.both):
+            q, k, v = (part.reshape(x.size(0), 20, 2, 4).transpose(1, 2) for part in layer(x).chunk(3, -1))
+            x = f.scaled_dot_product_attention(q, k, v, is_causal=i == 1).transpose(1, 2).reshape(x.size(0), 20, 8)
+        return self.fc(x[:, 3])
+
+
 def randomized(model, seed):
     torch.manual_seed(seed)
     for name, tensor in model.state_dict().items():
@@ -572,6 +589,10 @@ def main_traps():
     for name in "bounds-beside", "bounds-away":
         by_hand(name, [("Conv", "x c.weight", "e", {}), ("Clip", "e min_val_cast max_val_cast", "h", {}), *ends], {**for_images, **bounds})
         put_beside(name, bounds, name == "bounds-beside")
+    attend = lambda name, *more, **attributes: by_hand(name, [*patch, ("Attention", ["q", "q", "q", "", *more], "h", attributes), *back], of_heads, opset=23)
+    attend("attention-capped", softcap=2.0)
+    attend("attention-halved", softmax_precision=10)
+    attend("attention-goes-on", "k", "k")
     line = [("Constant", "", "g", whole(-1)), ("Reshape", "x g", "l", {}), *[("Constant", "", name, number(of)) for name, of in (("o", 0.0), ("s", 1.0), ("n", 2.0), ("c", 3.0), ("p", 30.0), ("m", 90.0))],
             ("Range", "o n s", "of_n", {}), ("Range", "o c s", "of_c", {}), ("Range", "o p s", "of_p", {}), ("Constant", "", "i", whole(1, 2)), ("Constant", "", "k", whole(1))]
     places = [("Mul", "of_n m", "by_n", {}), ("Unsqueeze", "by_n i", "at_n", {}), ("Unsqueeze", "of_p k", "at_p", {}), ("Add", "at_n at_p", "half", {})]
@@ -663,6 +684,7 @@ def main():
         keep("recurrent-" + how, randomized(Recurrent(), 21), (3, 6), how, True, opset=18, words=7)
         keep("tied-" + how, randomized(Tied(), 24), (3, 6), how, True, opset=18, words=7)
         keep("plain-" + how, randomized(Plain(), 23), (3, 6), how, True, opset=18, words=7)
+    keep("whole-dynamo", randomized(Whole(), 25), (3, 3, 6, 5), "dynamo", True, opset=23)
     keep("last-pooled-torchscript", randomized(LastPooled(), 21), (3, 3, 6, 5), "torchscript", True)
     keep("last-pooled-dynamo", randomized(LastPooled(), 21), (3, 3, 6, 5), "dynamo", True, opset=18)
     for how in "torchscript", "dynamo":
