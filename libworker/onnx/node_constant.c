@@ -127,6 +127,16 @@ static int repeat_param(struct importer *m, const MsOnnx__Node *node, int x,
     return import_bind(m, node, 0, &value);
 }
 
+/* Is it one number, that the shape repeats, or leaves as often as it is there? */
+static int is_repeated_by(const struct value *value, const struct value *shape)
+{
+    int fits = value->kind == VALUE_REAL && value->n_dims == shape->n;
+    for (int i = 0; i < shape->n && fits; i++) {
+        fits = value->dim[i] == 1 || value->dim[i] == shape->ints[i];
+    }
+    return fits || ((value->kind == VALUE_REAL || value->kind == VALUE_INTS) && value->n == 1);
+}
+
 /* Of one number to a shape: a bias of zeros, in which an exporter says that there is none. */
 static int import_expand(struct importer *m, const MsOnnx__Node *node)
 {
@@ -140,7 +150,7 @@ static int import_expand(struct importer *m, const MsOnnx__Node *node)
     if (value->kind == VALUE_PARAM) { /* of one channel it is a number, too */
         return repeat_param(m, node, x, shape);
     }
-    if ((value->kind != VALUE_REAL && value->kind != VALUE_INTS) || value->n != 1) {
+    if (!is_repeated_by(value, shape)) {
         return import_fail(m, "numbers are repeated, and nothing that is made of the data");
     }
     return import_bind_filled(m, node, value, shape);

@@ -168,6 +168,7 @@ static const char *const models[] = {
     "halved-torchscript",
     "halved-dynamo",
     "whole-dynamo",
+    "begun-torchscript",
     "resampled-torchscript",
     "resampled-dynamo",
     "plain-torchscript",

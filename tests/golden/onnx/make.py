@@ -334,6 +334,18 @@ class Whole(nn.Module):
         return self.fc(x[:, 3])
 
 
+class Begun(nn.Module):
+    """A GRU whose first state, of a batch that the file says, is a constant of more than 64 zeros."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(3, 7, batch_first=True)
+        self.fc = nn.Linear(7, 4)
+
+    def forward(self, x):
+        return self.fc(self.gru(x.flatten(2).transpose(1, 2))[1][0])
+
+
 def randomized(model, seed):
     torch.manual_seed(seed)
     for name, tensor in model.state_dict().items():
@@ -685,6 +697,7 @@ def main():
         keep("tied-" + how, randomized(Tied(), 24), (3, 6), how, True, opset=18, words=7)
         keep("plain-" + how, randomized(Plain(), 23), (3, 6), how, True, opset=18, words=7)
     keep("whole-dynamo", randomized(Whole(), 25), (3, 3, 6, 5), "dynamo", True, opset=23)
+    keep("begun-torchscript", randomized(Begun(), 26), (10, 3, 2, 2), "torchscript", True, opset=18, dynamic_axes=None)
     keep("last-pooled-torchscript", randomized(LastPooled(), 21), (3, 3, 6, 5), "torchscript", True)
     keep("last-pooled-dynamo", randomized(LastPooled(), 21), (3, 3, 6, 5), "dynamo", True, opset=18)
     for how in "torchscript", "dynamo":
