@@ -248,7 +248,11 @@ int onnx_numbers(const struct onnx_file *file, const MsOnnx__Tensor *tensor, dou
         return ms_fail(err, MS_E_INVALID, "constant %.60s is %s, and no number and no shape", name,
                        type);
     }
-    if (count < 0 || count > n) {
+    if (count < 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "constant %.60s has a shape that is none; the file is damaged", name);
+    }
+    if (count > n) {
         return ms_fail(err, MS_E_INVALID,
                        "constant %.60s is %s with %lld numbers, and at most %d are known as a "
                        "shape, or as places",

@@ -663,6 +663,8 @@ static const struct {
      "node h (Attention, opset 23): its softcap 2 bends scores before their softmax"},
     {"attention-halved.onnx", "node h (Attention, opset 23): its softmax_precision is FLOAT16; "},
     {"attention-goes-on.onnx", "node h (Attention, opset 23): it reads keys and values of tokens "},
+    {"constant-of-no-shape.onnx",
+     "node o (Constant, opset 17): constant of a node has a shape that is none"},
     {"attention-of-bools.onnx",
      "node h (Attention, opset 23): constant mask is BOOL with 900 numbers, and at most 64 are "},
     {"bias-of-nothing.onnx",

@@ -590,6 +590,9 @@ def main_traps():
             {"a.weight": (4, 90), "b.weight": (4, 4)}, opset=12)
     by_hand("attention-12", [*seen, *scaled, ("Softmax", "d", "p", {}), *answer], for_rows, opset=12)
     by_hand("reshape-to-nothing", [("Constant", "", "g", whole(0, -1)), ("Reshape", "x g", "f", {"allowzero": 1}), dense], for_rows)
+    damaged = numpy_helper.from_array(numpy.zeros(1, numpy.float32))
+    damaged.dims[:] = [-1]
+    by_hand("constant-of-no-shape", [("Constant", "", "o", {"value": damaged}), ("Mul", "x o", "h", {}), *ends], for_rows)
     lower = numpy.tril(numpy.ones((30, 30), bool))
     by_hand("attention-of-bools", [*patch, ("Attention", "q q q mask", "h", {}), *back], {**of_heads, "mask": lower}, opset=23)
     for_images = {"c.weight": (4, 3, 1, 1), "a.weight": (4, 120)}
