@@ -1,5 +1,6 @@
 /* cmd_export.c - msctl export: weights in the format, and by the names, of others */
 #include "cli/cli.h"
+#include "cli/export_norms.h"
 #include "cli/export_onnx.h"
 #include "cli/format.h"
 #include "cli/json.h"
@@ -75,12 +76,26 @@ static int read_options(const struct cli_args *args, struct data_export *ret, st
                : rc;
 }
 
+/* A factor of a module's own may be called gamma, too: what the run's network says goes first. */
+static int export_weights(const struct data_export *asked, struct data_exported *ret,
+                          struct ms_err *err)
+{
+    struct data_export export = *asked;
+    struct export_norms *norms =
+        export.names == DATA_NAMES_TORCH ? export_norms_open(export.from) : NULL;
+    export.is_of_norm = norms != NULL ? export_norms_has : NULL;
+    export.arg = norms;
+    int rc = data_export_weights(&export, ret, err);
+    export_norms_close(norms);
+    return rc;
+}
+
 static int export_to(const struct cli_args *args, const struct data_export *export,
                      struct data_exported *ret, struct ms_err *err)
 {
     static struct job job; /* it has 90 KiB */
     if (!ends_in(export->to, ".onnx")) {
-        return data_export_weights(export, ret, err);
+        return export_weights(export, ret, err);
     }
     int rc = cli_model_job(args, export->from, &job, err);
     return rc < 0 ? rc : export_onnx(&job, export->from, export->to, ret, err);

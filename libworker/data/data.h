@@ -369,6 +369,9 @@ enum data_names { DATA_NAMES_OWN, DATA_NAMES_TORCH, DATA_NAMES_MINDSPORE }; /* w
 struct data_export {
     const char *from, *to;
     enum data_names names;
+    /* For torch's names: is it a part of a norm? NULL: all that are called as one are. */
+    int (*is_of_norm)(void *arg, const char *name);
+    void *arg;
 };
 struct data_exported {
     size_t tensors;

@@ -36,9 +36,11 @@ static int is_of_norm(const struct weights_file *file, const struct safetensors_
 static void rename_for(const struct export *export, const struct safetensors_entry *entry,
                        struct safetensors_entry *to)
 {
-    if (export->asked->names == DATA_NAMES_TORCH) {
+    const struct data_export *asked = export->asked;
+    const int is_known = asked->is_of_norm == NULL || asked->is_of_norm(asked->arg, entry->name);
+    if (asked->names == DATA_NAMES_TORCH && is_known) {
         (void)weights_name_to_torch(entry->name, to->name, sizeof(to->name));
-    } else if (export->asked->names == DATA_NAMES_MINDSPORE && is_of_norm(export->from, entry)) {
+    } else if (asked->names == DATA_NAMES_MINDSPORE && is_of_norm(export->from, entry)) {
         (void)weights_name_from_torch(entry->name, to->name, sizeof(to->name));
     }
 }

@@ -81,6 +81,27 @@ network:
 YAML
 sed -n '/^dataset:/,$p' "$T/job.yaml" >>"$T/torch.yaml"
 ok "a network of torch's names trains" run torch "$T/torch.yaml"
+cat >"$T/scale.yaml" <<'YAML'
+name: net
+network:
+  - conv2d: {name: conv1, out: 4, kernel: 3, padding: same}
+  - scale: {name: ls}
+  - sequential: {name: block, layers: [batch_norm]}
+  - layer_norm: {over: channels, parameters: {gamma: own.gamma, beta: own.beta}}
+  - global_avg_pool
+  - dense: {name: fc, out: classes}
+YAML
+sed -n '/^dataset:/,$p' "$T/job.yaml" >>"$T/scale.yaml"
+ok "a network with a factor called gamma trains" run scale "$T/scale.yaml"
+ok "its weights get torch's names" export_to "$T/scale" s.safetensors --names torch
+ok "where the network has a norm's, and gave it none" same "$(names "$T/s.safetensors")" \
+    "block.batch_norm1.bias block.batch_norm1.running_mean block.batch_norm1.running_var block.batch_norm1.weight conv1.weight fc.bias fc.weight ls.gamma own.beta own.gamma"
+ok "a checkpoint's, too" export_to "$T/scale/checkpoints/net-10.json" sc.safetensors --names torch
+ok "with the same names" same "$(names "$T/s.safetensors")" "$(names "$T/sc.safetensors")"
+cp "$T/scale/weights.safetensors" "$T/alone.safetensors"
+ok "weights that lie alone get them by their words" export_to "$T/alone.safetensors" a.safetensors --names torch
+ok "which are norms'" same "$(names "$T/a.safetensors")" \
+    "block.batch_norm1.bias block.batch_norm1.running_mean block.batch_norm1.running_var block.batch_norm1.weight conv1.weight fc.bias fc.weight ls.weight own.bias own.weight"
 ok "all of its tensors are exported, also those of a layer called as an optimizer's slot is" export_to "$T/torch" t.safetensors
 ok "by their names" same "$(names "$T/t.safetensors")" "$(names "$T/torch/weights.safetensors")"
 ok "for MindSpore its norm has other names" export_to "$T/torch" t.ckpt
