@@ -453,8 +453,9 @@ static int find_root(const char *path, enum data_usage usage, struct image_list 
     if ((usage == DATA_TEST && has_train && !has_test) ||
         (usage != DATA_TEST && part == NULL && has_test)) {
         return ms_fail(err, MS_E_NOT_FOUND,
-                       "data set %.160s has %s, and no folder %s with classes beside it", path,
-                       has_train ? "train" : "test or val", has_train ? "test or val" : "train");
+                       "data set %.160s has %s, and no folder %s with classes beside it%s", path,
+                       has_train ? "train" : "test or val", has_train ? "test or val" : "train",
+                       has_train ? "; dataset.split: {test: 0.2} makes a test of it" : "");
     }
     snprintf(list->root, sizeof(list->root), "%s%s%s", path, part != NULL ? "/" : "",
              part != NULL ? part : "");

@@ -180,8 +180,11 @@ static int check_loss(const struct job *job, const struct tree_node *tree, struc
         return tree_fail(
             job_node_at(tree, "loss"), err,
             "loss: softmax_cross_entropy wants classes, or what each of several counts, and "
-            "dataset kind %s has a number as target; use mse",
-            kind);
+            "dataset kind %s has a number as target; use mse%s",
+            kind,
+            job->dataset.kind == DATA_CSV
+                ? ", or ignored_label: N where N, below 0, is a label that does not count"
+                : "");
     }
     if (job->classes != 0 && job->classes < record.classes) {
         return tree_fail(

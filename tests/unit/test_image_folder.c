@@ -108,7 +108,9 @@ START_TEST(parts_are_folders_and_training_says_the_classes)
     ck_assert_int_eq(data_get_info(source)->rows, 3);
     data_close(source);
     spec.usage = DATA_TEST;
-    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND, "no folder test or val");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_NOT_FOUND,
+                "no folder test or val with classes beside it; dataset.split: {test: 0.2} makes a "
+                "test of it");
 
     make(dir, "val"); /* without an image of a: b stays class 1 */
     png_write(dir, "val/b", "1.png", 2, 2, 9);

@@ -866,6 +866,20 @@ START_TEST(one_class_alone_is_refused_with_its_name)
 }
 END_TEST
 
+/* Below 0 a whole number is no class, and its column not one of classes. */
+START_TEST(a_label_below_zero_may_be_one_that_does_not_count)
+{
+    static struct job job;
+    write_text("t.csv", "a;b;c\n1;2;0\n3;4;1\n5;6;-1\n");
+    ck_ms_fails(parse(CSV "path: t.csv", "kind: csv, path: t.csv", &job, err), MS_E_INVALID,
+                "dataset kind csv has a number as target; use mse, or ignored_label: N where N, "
+                "below 0, is a label that does not count");
+    ck_ms_ok(parse(CSV "path: t.csv}\nignored_label: -1\naverage: {decay: 0.9",
+                   "kind: csv, path: t.csv", &job, err));
+    ck_assert_int_eq(job.dataset.shape.classes, 2);
+}
+END_TEST
+
 START_TEST(a_loss_of_numbers_says_how_whole_numbers_are_none)
 {
     static struct job job;
@@ -920,6 +934,7 @@ int main(void)
                         (int)MS_ARRAY_SIZE(said));
     tcase_add_loop_test(tc, one_class_alone_is_refused_with_its_name, 0,
                         (int)MS_ARRAY_SIZE(of_one_class));
+    tcase_add_test(tc, a_label_below_zero_may_be_one_that_does_not_count);
     tcase_add_test(tc, a_loss_of_numbers_says_how_whole_numbers_are_none);
     suite_add_tcase(suite, tc);
     return test_run(suite);
