@@ -871,7 +871,9 @@ START_TEST(a_label_below_zero_may_be_one_that_does_not_count)
 {
     static struct job job;
     write_text("t.csv", "a;b;c\n1;2;0\n3;4;1\n5;6;-1\n");
-    ck_ms_fails(parse(CSV "path: t.csv", "kind: csv, path: t.csv", &job, err), MS_E_INVALID,
+    ck_ms_fails(parse(CSV "path: t.csv}\nloss: softmax_cross_entropy\naverage: {decay: 0.9",
+                      "kind: csv, path: t.csv", &job, err),
+                MS_E_INVALID,
                 "dataset kind csv has a number as target; use mse, or ignored_label: N where N, "
                 "below 0, is a label that does not count");
     ck_ms_ok(parse(CSV "path: t.csv}\nignored_label: -1\naverage: {decay: 0.9",
