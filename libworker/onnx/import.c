@@ -700,10 +700,30 @@ static int refuse_unknown(struct importer *m)
     return MS_OK;
 }
 
+enum { ATTRIBUTES_MAX = 32 }; /* of an op some ten */
+
+/* An attribute that it has twice, or one of too many; NULL: none. */
+static const char *told_twice(const MsOnnx__Node *node)
+{
+    const char *twice = node->n_attribute > ATTRIBUTES_MAX ? node->attribute[0]->name : NULL;
+    for (size_t i = 0; i < node->n_attribute && twice == NULL; i++) {
+        for (size_t k = 0; k < i && twice == NULL; k++) {
+            twice = strcmp(node->attribute[i]->name, node->attribute[k]->name) == 0
+                        ? node->attribute[k]->name
+                        : NULL;
+        }
+    }
+    return twice;
+}
+
 static int import_node(struct importer *m, const MsOnnx__Node *node)
 {
     m->node = node;
     const struct node_op *op = import_op(node->op_type);
+    const char *twice = told_twice(node);
+    if (twice != NULL) {
+        return import_fail(m, "it has the attribute %.40s twice; the file is damaged", twice);
+    }
     if (node->n_input < (size_t)op->n_in || !makes_something(node)) {
         return import_fail(m, "it has %zu inputs and %zu outputs; the file is damaged",
                            node->n_input, node->n_output);
@@ -718,7 +738,9 @@ static int is_folded_norm(const MsOnnx__Node *node)
              strncmp(node->input[1], "onnx::", 6) == 0;
     for (size_t i = 0; i < node->n_metadata_props; i++) {
         const MsOnnx__Entry *entry = node->metadata_props[i];
-        is |= strstr(entry->value, "FuseBatchNorm") != NULL &&
+        static const char rule[] = "FuseBatchNorm";
+        is |= entry->value.len >= sizeof(rule) &&
+              memmem(entry->value.data, entry->value.len, rule, sizeof(rule) - 1) != NULL &&
               strcmp(entry->key, "pkg.onnxscript.rewriter.rule_name") == 0;
     }
     return is;

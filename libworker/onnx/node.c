@@ -95,17 +95,23 @@ static int64_t window_size(const struct frame *f, int i, int64_t size, int64_t *
     return size < 0 || free < 0 ? SIZE_UNKNOWN : free / f->stride[i] + 1;
 }
 
-static int check_auto_pad(struct importer *m, const MsOnnx__Node *node, int64_t pads[4])
+/* same: of SAME_UPPER, as a layer has it, the odd pixel behind the image; of a ConvTranspose it
+ * says something else. */
+static int check_auto_pad(struct importer *m, const MsOnnx__Node *node, int64_t pads[4],
+                          int *ret_same)
 {
     const MsOnnx__Attribute *at = attribute_find(node, "auto_pad");
     const int is_valid = at != NULL && at->s.len == 5 && memcmp(at->s.data, "VALID", 5) == 0;
-    if (is_valid) {
+    *ret_same = at != NULL && at->s.len == 10 && memcmp(at->s.data, "SAME_UPPER", 10) == 0 &&
+                strcmp(node->op_type, "Conv") == 0;
+    if (is_valid || *ret_same) {
         memset(pads, 0, 4 * sizeof(pads[0]));
     }
-    return at == NULL || is_valid || (at->s.len == 6 && memcmp(at->s.data, "NOTSET", 6) == 0)
+    return at == NULL || is_valid || *ret_same ||
+                   (at->s.len == 6 && memcmp(at->s.data, "NOTSET", 6) == 0)
                ? MS_OK
-               : import_fail(m, "auto_pad is neither NOTSET nor VALID; export it with the numbers "
-                                "of its padding");
+               : import_fail(m, "auto_pad is neither NOTSET nor VALID, nor SAME_UPPER of a Conv; "
+                                "export it with the numbers of its padding");
 }
 
 /* What makes images of images. */
@@ -169,10 +175,11 @@ static int read_uneven(struct importer *m, const MsOnnx__Node *node, const struc
 static int read_frame(struct importer *m, const MsOnnx__Node *node, int x, struct frame *ret)
 {
     int64_t pads[4];
+    int is_same = 0;
     int rc = attribute_ints(m, node, "strides", 2, 1, ret->stride);
     rc = rc < 0 ? rc : attribute_ints(m, node, "dilations", 2, 1, ret->dilation);
     rc = rc < 0 ? rc : attribute_ints(m, node, "pads", 4, 0, pads);
-    rc = rc < 0 ? rc : check_auto_pad(m, node, pads);
+    rc = rc < 0 ? rc : check_auto_pad(m, node, pads, &is_same);
     if (rc < 0) {
         return rc;
     }
@@ -187,7 +194,12 @@ static int read_frame(struct importer *m, const MsOnnx__Node *node, int x, struc
         }
         ret->padding[i] = pads[i];
     }
-    ret->is_same = ret->is_ceil = 0;
+    ret->is_same = is_same;
+    ret->is_ceil = 0;
+    if (is_same && (pads[0] != 0 || pads[1] != 0)) {
+        return import_fail(m, "auto_pad SAME_UPPER, with zeros put around its images before: "
+                              "export it with the numbers of its padding");
+    }
     return pads[0] == pads[2] && pads[1] == pads[3]
                ? MS_OK
                : read_uneven(m, node, import_value(m, x), pads, ret);
@@ -262,6 +274,21 @@ static int bind_dense(struct importer *m, const MsOnnx__Node *node, int x,
     return rc;
 }
 
+/* What the node says of its kernel is what the weight has. */
+static int check_kernel(struct importer *m, const MsOnnx__Node *node, const struct frame *f)
+{
+    int64_t told[2] = {f->kernel[0], f->kernel[1]};
+    const int is_told = attribute_find(node, "kernel_shape") != NULL;
+    int rc = is_told ? attribute_ints(m, node, "kernel_shape", 2, 0, told) : MS_OK;
+    return rc < 0 || (told[0] == f->kernel[0] && told[1] == f->kernel[1])
+               ? rc
+               : import_fail(m,
+                             "its kernel_shape is [%lld, %lld], and its weight has [%lld, %lld]; "
+                             "the file is damaged",
+                             (long long)told[0], (long long)told[1], (long long)f->kernel[0],
+                             (long long)f->kernel[1]);
+}
+
 /* A convolution of pixels alone whose weight is a matrix: what a dense layer over channels is. */
 static int import_conv_of_matrix(struct importer *m, const MsOnnx__Node *node, int x)
 {
@@ -270,6 +297,7 @@ static int import_conv_of_matrix(struct importer *m, const MsOnnx__Node *node, i
     int64_t groups = 1;
     const char *bias = NULL;
     int rc = attribute_int(m, node, "group", 1, &groups);
+    rc = rc < 0 ? rc : check_kernel(m, node, &frame);
     rc = rc < 0 ? rc : read_frame(m, node, x, &frame);
     if (rc < 0) {
         return rc;
@@ -302,7 +330,8 @@ static int import_conv(struct importer *m, const MsOnnx__Node *node)
         return rc;
     }
     memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
-    rc = read_frame(m, node, x, &frame);
+    rc = check_kernel(m, node, &frame);
+    rc = rc < 0 ? rc : read_frame(m, node, x, &frame);
     struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
     rc = rc < 0 ? rc : import_bias(m, node, 2, weight.dim[0], &parts[1].name);
     if (rc < 0) {
@@ -358,7 +387,8 @@ static int import_conv_transpose(struct importer *m, const MsOnnx__Node *node)
         return rc;
     }
     memcpy(frame.kernel, &weight.dim[2], sizeof(frame.kernel));
-    rc = read_frame(m, node, x, &frame);
+    rc = check_kernel(m, node, &frame);
+    rc = rc < 0 ? rc : read_frame(m, node, x, &frame);
     struct part parts[] = {{"weight", "weight", weight.tensor->name}, {"bias", "bias", NULL}};
     rc = rc < 0 ? rc : import_bias(m, node, 2, out, &parts[1].name);
     if (rc < 0) {

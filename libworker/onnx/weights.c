@@ -121,8 +121,10 @@ int onnx_is_even(const MsOnnx__Tensor *tensor, double *ret)
 
 /* ---- in another file ---- */
 
+enum { PLACE_MAX = NAME_MAX + 1 };
+
 struct place {
-    const char *location;
+    char location[PLACE_MAX];
     uint64_t offset, length;
     int has_length;
 };
@@ -133,36 +135,52 @@ static int fail_tensor(const struct onnx_file *file, const char *name, const cha
     return ms_fail(err, MS_E_INVALID, "%.140s: tensor %.80s: %s", file->path, name, why);
 }
 
-static int read_whole(const char *text, uint64_t *ret)
+/* As text that nothing in it cuts off; "" and 0: it is none, too long, or has a zero in it. */
+static int read_text(const ProtobufCBinaryData *value, char ret[PLACE_MAX])
 {
+    const int is =
+        value->len > 0 && value->len < PLACE_MAX && memchr(value->data, '\0', value->len) == NULL;
+    ret[0] = '\0';
+    if (is) {
+        snprintf(ret, PLACE_MAX, "%.*s", (int)value->len, (const char *)value->data);
+    }
+    return is;
+}
+
+static int read_whole(const ProtobufCBinaryData *value, uint64_t *ret)
+{
+    char text[PLACE_MAX];
     char *end = NULL;
+    const int is_text = read_text(value, text);
     errno = 0;
     *ret = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *ret <= INT64_MAX;
+    return is_text && text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
+           *ret <= INT64_MAX;
 }
 
 static int read_place(const struct onnx_file *file, const MsOnnx__Tensor *model, const char *name,
                       struct place *ret, struct ms_err *err)
 {
     int is_legal = 1;
-    *ret = (struct place){.location = NULL};
+    int has_location = 0;
+    *ret = (struct place){.location = ""};
     for (size_t i = 0; i < model->n_external_data; i++) {
         const MsOnnx__Entry *entry = model->external_data[i];
         if (strcmp(entry->key, "location") == 0) {
-            ret->location = entry->value;
+            has_location = 1;
+            (void)read_text(&entry->value, ret->location); /* "" where it is none */
         } else if (strcmp(entry->key, "offset") == 0) {
-            is_legal &= read_whole(entry->value, &ret->offset);
+            is_legal &= read_whole(&entry->value, &ret->offset);
         } else if (strcmp(entry->key, "length") == 0) {
-            is_legal &= read_whole(entry->value, &ret->length);
+            is_legal &= read_whole(&entry->value, &ret->length);
             ret->has_length = 1;
         }
     }
-    if (ret->location == NULL || !is_legal) {
+    if (!has_location || !is_legal) {
         return fail_tensor(file, name, "its external_data say no place; the file is damaged", err);
     }
     /* a name alone: nothing that a file says leads out of its folder */
-    if (ret->location[0] == '\0' || ret->location[0] == '.' || strchr(ret->location, '/') != NULL ||
-        strlen(ret->location) > NAME_MAX) {
+    if (ret->location[0] == '\0' || ret->location[0] == '.' || strchr(ret->location, '/') != NULL) {
         return fail_tensor(file, name,
                            "its values lie in a file that is not beside the model by its name "
                            "alone; such a file is not opened: save the model again with its data "
@@ -189,6 +207,12 @@ static int open_beside(const struct onnx_file *file, const char *name, const cha
         close(*ret_fd);
         return fail_tensor(file, name,
                            "the file with its values is a link; copy it beside the model", err);
+    }
+    if (rc == MS_OK && (fstat(file->fd, &named) != 0 ||
+                        (named.st_ino == opened.st_ino && named.st_dev == opened.st_dev))) {
+        close(*ret_fd);
+        return fail_tensor(file, name, "its values lie in the model's own file; it is damaged",
+                           err);
     }
     return rc;
 }

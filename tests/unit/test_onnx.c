@@ -138,6 +138,7 @@ static const char *const models[] = {
     "called-lstm1-dynamo",
     "constants-dynamo",
     "relu6-dynamo-optimized",
+    "same-torchscript",
     "pools-torchscript",
     "pools-dynamo",
     "upwards-torchscript",
@@ -596,6 +597,10 @@ static const struct {
      "(AveragePool, opset 17): padding counts in its means, and with ceil_mode a window would "
      "begin "
      "in the zeros behind the image; export it with ceil_mode=False or count_include_pad=False"},
+    {"kernel-other.onnx", "node h (Conv, opset 17): its kernel_shape is [3, 3], and its weight has "
+                          "[1, 1]; the file is "},
+    {"attribute-twice.onnx",
+     "node f (Flatten, opset 17): it has the attribute axis twice; the file is damaged"},
     {"groups-read-before.onnx",
      "(Mul, opset 17): it calculates with a tensor (c.weight) that is no number"},
     {"norm-half-dynamo.onnx", "its scale is a number, and not trained"},
@@ -915,6 +920,49 @@ START_TEST(values_elsewhere_are_not_followed)
 }
 END_TEST
 
+/* A zero in the name of another file does not cut it off, nor is the model such a file. */
+START_TEST(values_of_no_file_are_refused)
+{
+    static struct bytes bytes;
+    static const char *const words[] = {"its values lie in a file that is not beside the model",
+                                        "its values lie in the model's own file; it is damaged"};
+    struct onnx_file *file = NULL;
+    float values[8];
+    struct model model = fine;
+    model.location = _i == 0 ? "m.onnx?more" : "m.onnx";
+    const char *path = written(&model);
+    put_model(&bytes, &model);
+    uint8_t *mark = memchr(bytes.at, '?', bytes.n);
+    if (mark != NULL) {
+        *mark = '\0';
+        FILE *out = fopen(path, "w");
+        ck_assert_uint_eq(fwrite(bytes.at, 1, bytes.n, out), bytes.n);
+        fclose(out);
+    }
+    ck_ms_ok(onnx_open(path, &file, err));
+    ck_ms_fails(onnx_read(file, onnx_find(file, "w"), values, 8, err), MS_E_INVALID, words[_i]);
+    onnx_close(file);
+}
+END_TEST
+
+START_TEST(a_second_opset_is_refused)
+{
+    static struct bytes bytes;
+    struct bytes opset = {.n = 0};
+    struct onnx_file *file = NULL;
+    const char *path = written(&fine);
+    put_model(&bytes, &fine);
+    put_text(&opset, 1, "ai.onnx");
+    put_number(&opset, 2, 13);
+    put_message(&bytes, 8, &opset);
+    FILE *out = fopen(path, "w");
+    ck_assert_uint_eq(fwrite(bytes.at, 1, bytes.n, out), bytes.n);
+    fclose(out);
+    ck_ms_fails(onnx_open(path, &file, err), MS_E_INVALID,
+                "it imports ONNX's own opset twice; the file is damaged");
+}
+END_TEST
+
 START_TEST(values_behind_a_link_are_not_followed)
 {
     struct onnx_file *file = NULL;
@@ -1002,6 +1050,8 @@ int main(void)
     tcase_add_test(t, a_model_of_one_layer_is_read);
     tcase_add_loop_test(t, a_model_that_is_none_is_refused, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_loop_test(t, values_elsewhere_are_not_followed, 0, 5);
+    tcase_add_loop_test(t, values_of_no_file_are_refused, 0, 2);
+    tcase_add_test(t, a_second_opset_is_refused);
     tcase_add_test(t, values_behind_a_link_are_not_followed);
     tcase_add_test(t, a_tensor_whose_data_end_early_is_refused);
     tcase_add_test(t, a_file_that_is_cut_is_refused);

@@ -432,7 +432,7 @@ def put_beside(name, tensors, is_there=True):
             file.write(data)
 
 
-def by_hand(name, nodes, initializers, shape=(None, 3, 6, 5), outputs=("y",), producer="pytorch", opset=17):
+def by_hand(name, nodes, initializers, shape=(None, 3, 6, 5), outputs=("y",), producer="pytorch", opset=17, change=None):
     """A graph that no exporter makes, or none without more ado. nodes: op, inputs (a list, where one is left out), outputs, attributes."""
     if not is_wanted(name):
         return
@@ -442,6 +442,8 @@ def by_hand(name, nodes, initializers, shape=(None, 3, 6, 5), outputs=("y",), pr
     graph = helper.make_graph(made, "graph", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
                               [helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None) for output in outputs], tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], producer_name=producer)
+    if change is not None:
+        change(model)
     with open(os.path.join(here, name + ".onnx"), "wb") as file:
         file.write(model.SerializeToString())
 
@@ -661,6 +663,10 @@ def main_traps():
     by_hand("weights-in-out-gemm", [("Gemm", "x fc.weight fc.bias", "y", {})], fc, two)
     by_hand("weights-in-out-matmul", [("MatMul", "x fc.weight", "h", {}), ("Add", "h fc.bias", "y", {})], fc, two)
     by_hand("weights-in-out-twice", [("Transpose", "fc.weight", "t", {}), ("Gemm", "x t fc.bias", "y", {"transB": 1})], fc, two)
+    one = ("Conv", "x c.weight", "h", {"kernel_shape": [3, 3]})
+    by_hand("kernel-other", [one, ("Flatten", "h", "f", {}), dense], {"c.weight": (3, 3, 1, 1), "a.weight": (4, 90)})
+    by_hand("attribute-twice", [("Flatten", "x", "f", {"axis": 1}), dense], for_rows, change=lambda model: model.graph.node[0].attribute.append(helper.make_attribute("axis", 2)))
+    keep("same-torchscript", randomized(Of(lambda s, x: s.fc(pooled(f.relu(s.conv(x)))), conv=nn.Conv2d(3, 4, (4, 3), padding="same", dilation=(1, 2)), fc=nn.Linear(4, 3)), 30), images, "torchscript")
     by_hand("channels-32", [("Conv", "x c.weight", "h", {}), ("GlobalAveragePool", "h", "p", {}), ("Flatten", "p", "s", {}), *head],
             {"c.weight": (4, 32, 3, 3), "b.weight": (4, 4), "b.bias": (4,)}, shape=(None, 32, 6, 5))
 
