@@ -148,7 +148,9 @@ static int make(const struct msw_net *net, const struct msw_data *train,
     if (rc < 0) {
         return rc;
     }
-    keys = keys != NULL ? keys : "";
+    if (keys == NULL || keys[strspn(keys, " \t\n\r")] == '\0') {
+        keys = "{}"; /* of a job that says nothing: what it lacks is named */
+    }
     put_all(&parts, net, train, test);
     rc = parts.rc;
     if (rc == MS_OK) {

@@ -113,30 +113,60 @@ static void set_name(const struct msw_net *net, const struct tree_node *list, st
     snprintf(entry->name, sizeof(entry->name), "%.*s%d", MS_NAME_MAX - 12, entry->kind, number);
 }
 
-/* An argument says what the layer reads; where it is said already, the key stands twice. */
-static int check_from(const struct tree_node *list, const char *kind, int unsaid,
-                      struct ms_err *err)
+/* A map of them; NULL: they are none, which is said of the whole layer. Owned. */
+static struct tree_node *map_of(const char *keys)
 {
-    return unsaid && tree_find(list->items[0].value->items[0].value, "from") != NULL
-               ? ms_fail(err, MS_E_INVALID,
-                         "%.60s: from: what it reads is an argument of its function; leave the key "
-                         "out",
-                         kind)
-               : MS_OK;
+    struct tree_node *map = NULL;
+    const size_t size = strlen(keys) + sizeof("{\n}");
+    char *text = malloc(size);
+    if (text != NULL) {
+        snprintf(text, size, "{%s\n}", keys);
+        (void)tree_parse(text, strlen(text), "keys", 0, &map, NULL);
+    }
+    free(text);
+    if (map != NULL && map->kind != TREE_MAP) {
+        tree_destroy(map);
+        return NULL;
+    }
+    return map;
 }
 
-static int read_entry(const struct msw_net *net, const char *kind, const char *keys, int unsaid,
-                      struct entry *entry, struct ms_err *err)
+/* What its function has arguments for stands in no key. */
+static int check_keys(const char *kind, const char *typed, const char *keys, struct ms_err *err)
+{
+    struct tree_node *said = map_of(typed);
+    struct tree_node *more = map_of(keys != NULL ? keys : "");
+    int rc = MS_OK;
+    for (size_t i = 0; more != NULL && i < more->n_items && rc == MS_OK; i++) {
+        const char *key = more->items[i].key;
+        if (strcmp(key, "from") == 0) {
+            rc = ms_fail(err, MS_E_INVALID,
+                         "%.60s: from: what it reads is an argument of its function; leave the key "
+                         "out",
+                         kind);
+        } else if (said != NULL && tree_find(said, key) != NULL) {
+            rc = ms_fail(err, MS_E_INVALID,
+                         "%.60s: %.60s: it is an argument of its function; leave the key out", kind,
+                         key);
+        }
+    }
+    tree_destroy(said);
+    tree_destroy(more);
+    return rc;
+}
+
+static int read_entry(const struct msw_net *net, const char *kind, const char *typed,
+                      const char *keys, struct entry *entry, struct ms_err *err)
 {
     struct tree_node *list = NULL;
     snprintf(entry->kind, sizeof(entry->kind), "%s", kind);
-    int rc = tree_parse(entry->text, strlen(entry->text), entry->kind, 0, &list, err);
+    int rc = check_keys(kind, typed, keys, err);
+    rc = rc < 0 ? rc : tree_parse(entry->text, strlen(entry->text), entry->kind, 0, &list, err);
     if (rc == MS_OK && !is_layer(list, kind)) {
         rc = ms_fail(err, MS_E_INVALID,
                      "%.60s: '%.160s' are no keys of a layer; write \"key: value, key: value\"",
                      kind, keys != NULL ? keys : "");
     }
-    rc = rc < 0 ? rc : check_from(list, kind, unsaid, err);
     if (rc == MS_OK) {
         set_name(net, list, entry);
     }
@@ -200,9 +230,8 @@ static int add(struct msw_net *net, const char *kind, const int *inputs, int n, 
         return rc;
     }
     entry.text = make_text(net, kind, inputs, n, typed, keys);
-    rc = entry.text == NULL
-             ? ms_fail(&net->err, MS_E_NOMEM, "%.60s: no memory for it", kind)
-             : read_entry(net, kind, keys, is_unsaid(net, inputs, n), &entry, &net->err);
+    rc = entry.text == NULL ? ms_fail(&net->err, MS_E_NOMEM, "%.60s: no memory for it", kind)
+                            : read_entry(net, kind, typed, keys, &entry, &net->err);
     rc = rc < 0 ? rc : append(net, &entry, &net->err);
     if (rc < 0) {
         free(entry.text);

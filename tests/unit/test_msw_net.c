@@ -353,6 +353,11 @@ static void another_from(void)
     msw_dense(net, msw_relu(net, x, "from: input"), MSW_CLASSES, NULL);
 }
 
+static void told_twice(void)
+{
+    msw_dense(net, msw_flatten(net, MSW_INPUT, NULL), 3, "bias: none, out: 4");
+}
+
 static void nothing(void)
 {
 }
@@ -372,6 +377,7 @@ static const struct {
     {nobody_reads, "lost: ", NULL},
     {another_input, "conv2d: it reads MSW_INPUT, and a layer before it is called input", NULL},
     {another_from, "relu: from: what it reads is an argument of its function", NULL},
+    {told_twice, "dense: out: it is an argument of its function; leave the key out", NULL},
     {nothing, "the network has no layer", NULL},
     {make_net, "job:2:10: network: the program says it by a function; leave the key out",
      "optimizer: {kind: sgd, learning_rate: 1}\nnetwork: linear"},
@@ -382,7 +388,7 @@ static const struct {
      "transforms: [rescale: {scale: 0.5, shift: 0}]\noptimizer: {kind: sgd, learning_rate: 1}"},
     {make_net, "job:1:1: bach_size", "bach_size: 3"},
     {make_net, "optimizer", "batch_size: 3"},
-    {make_net, "job", NULL},
+    {make_net, "optimizer is missing (how it learns); give a section", NULL},
 };
 
 START_TEST(what_is_wrong_is_named)
