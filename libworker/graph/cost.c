@@ -46,6 +46,18 @@ double graph_no_products(const struct graph *graph, const struct op *op)
     return 0;
 }
 
+double graph_bytes(const struct graph *graph, const struct op *op)
+{
+    double count = 0;
+    for (int i = 0; i < op->n_in; i++) {
+        count += op->in[i] >= 0 ? (double)count_of(graph, op->in[i]) : 0;
+    }
+    for (int i = 0; i < op->n_out; i++) {
+        count += op->out[i] >= 0 ? (double)count_of(graph, op->out[i]) : 0;
+    }
+    return count * (double)ms_dtype_bytes(MS_F32);
+}
+
 /* ---- of several ---- */
 
 static void add_inputs(const struct graph *graph, int index, struct graph_cost *sum)

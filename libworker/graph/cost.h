@@ -15,4 +15,8 @@ struct graph_cost {
  * graph that reads it. */
 void graph_cost(const struct graph *graph, int first, int n, struct graph_cost *ret);
 
+/* Of all that an op reads and makes, as fp32 whatever the precision: a cheaper step needs no other
+ * team. A view counts as if it were copied. */
+double graph_bytes(const struct graph *graph, const struct op *op);
+
 #endif

@@ -3,6 +3,7 @@
  * A team that is woken for microseconds costs more than it saves, and far more beside another busy
  * process, when each barrier waits for a thread that has no core. Estimated and not measured in the
  * job: equal graphs get equal threads on all ranks and in every run, and so equal bits. */
+#include "libworker/graph/cost.h"
 #include "libworker/graph/op.h"
 #include "libworker/plan/plan.h"
 
@@ -13,24 +14,6 @@
 #define CORE_BYTES_PER_S 10e9
 #define TEAM_LEAST_S     100e-6 /* of one thread's time for an op: some barriers' worth */
 
-static double count_of(const struct graph *graph, int tensor)
-{
-    return tensor >= 0 ? (double)shape_count(&graph_tensor(graph, tensor)->shape) : 0;
-}
-
-/* Of fp32, whatever the precision: a cheaper step needs no other team. */
-static double bytes_of(const struct graph *graph, const struct op *op)
-{
-    double count = 0;
-    for (int i = 0; i < op->n_in; i++) {
-        count += count_of(graph, op->in[i]);
-    }
-    for (int i = 0; i < op->n_out; i++) {
-        count += count_of(graph, op->out[i]);
-    }
-    return count * (double)ms_dtype_bytes(MS_F32);
-}
-
 int plan_threads(const struct graph *graph, int most)
 {
     double seconds = 0;
@@ -39,7 +22,7 @@ int plan_threads(const struct graph *graph, int most)
         const struct op *op = graph_op(graph, i);
         /* a product and its addition */
         double compute = 2 * op_row(op->kind)->products(graph, op) / CORE_FLOPS_PER_S;
-        double memory = bytes_of(graph, op) / CORE_BYTES_PER_S;
+        double memory = graph_bytes(graph, op) / CORE_BYTES_PER_S;
         seconds += compute > memory ? compute : memory;
     }
     return seconds >= TEAM_LEAST_S * n_ops ? most : 1;
