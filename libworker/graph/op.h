@@ -3,6 +3,7 @@
  *     op.c               all rows, found by kind
  *     op_conv.c ...      a family: rows with their shape rules and gradients, and the builders
  *     cost.c             products of a run, for the rows; sums over ops
+ *     roofline.c         seconds of ops, by their products and bytes
  *     build.c            graph_apply: any forward op, by its row
  *     autodiff.c         the tape on which gradient rules write
  *
