@@ -8,6 +8,7 @@
 #include "cli/pages.h"
 #include "cli/plan_file.h"
 #include "cli/progress.h"
+#include "cli/rates.h"
 #include "cli/resume.h"
 #include "cli/show_network.h"
 #include "cli/still.h"
@@ -285,18 +286,25 @@ static int show_all(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     return show_job(cli, job, &still, err);
 }
 
+static int show_layers(struct cli *cli, const struct job *job, struct ms_err *err)
+{
+    struct roofline rates;
+    int rc = cli_rates_measure(&rates, err);
+    return rc < 0 ? rc : show_network(cli, job, &rates, err);
+}
+
 static int show_sent(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
 {
     struct job read;
     int rc = show_network_job(job, &read, err);
-    return rc < 0 ? rc : show_network(cli, &read, err);
+    return rc < 0 ? rc : show_layers(cli, &read, err);
 }
 
 static int show_file(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct job job;
     int rc = cli_load_job(args, args->words[0], &job, err);
-    return rc < 0 ? rc : show_network(cli, &job, err);
+    return rc < 0 ? rc : show_layers(cli, &job, err);
 }
 
 static int is_number(const char *word)

@@ -2,11 +2,13 @@
  *
  * All numbers are the graph's that the job will train, built for its data's shapes. A repeat shows
  * each of its turns: their names are those of parameters, in files of weights and in plans, the
- * first may have another shape than the rest, and lines add up to the totals. */
+ * first may have another shape than the rest, and lines add up to the totals. Time is an estimate,
+ * for a core with the rates that the caller has measured. */
 #include "cli/show_network.h"
 
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/step_time.h"
 #include "cli/table.h"
 #include "libworker/graph/cost.h"
 #include "libworker/job/first_weights.h"
@@ -26,6 +28,9 @@ struct picture {
     const struct graph *graph;
     struct graph_cost *costs; /* of each layer */
     struct graph_cost total;
+    const struct roofline *rates;
+    double *seconds; /* of each layer in a step */
+    double step_seconds;
     int64_t batch;
     const char *first; /* path of the initial weights; "": none */
     char taken[512];   /* what is taken of them */
@@ -53,6 +58,18 @@ static uint64_t bytes_of(const struct picture *p, const struct graph_cost *cost)
 static double share_of(const struct picture *p, const struct graph_cost *cost)
 {
     return p->total.values > 0 ? (double)cost->values / (double)p->total.values : 0;
+}
+
+/* Of a step. */
+static double time_share_of(const struct picture *p, size_t i)
+{
+    return p->step_seconds > 0 ? p->seconds[i] / p->step_seconds : 0;
+}
+
+static const char *percent_text(char buf[CLI_FORMAT_MAX], double share)
+{
+    snprintf(buf, CLI_FORMAT_MAX, "%.1f %%", 100 * share);
+    return buf;
 }
 
 static const char *macs_text(char buf[CLI_FORMAT_MAX], double macs)
@@ -110,6 +127,7 @@ static json_t *layer_json(const struct picture *p, size_t i)
     json_object_set_new(object, "output", sample_json(graph_tensor(p->graph, layer->output)));
     put_cost(object, p, &p->costs[i]);
     json_object_set_new(object, "activation_share", cli_json_real(share_of(p, &p->costs[i])));
+    json_object_set_new(object, "time_share", cli_json_real(time_share_of(p, i)));
     return object;
 }
 
@@ -133,15 +151,18 @@ static json_t *picture_json(const struct picture *p)
     put_cost(object, p, &p->total);
     json_object_set_new(object, "parameter_bytes",
                         json_integer((json_int_t)fp32_bytes(p->total.parameters)));
+    json_object_set_new(object, "expected_step_seconds", cli_json_real(p->step_seconds));
+    json_object_set_new(object, "macs_per_second", cli_json_real(p->rates->products_per_s));
+    json_object_set_new(object, "memory_bytes_per_second", cli_json_real(p->rates->bytes_per_s));
     return object;
 }
 
 /* ---- for people ---- */
 
 static const struct cli_column columns[] = {
-    {"LAYER", CLI_LEFT, 3, 16},      {"KIND", CLI_LEFT, 2, 0},  {"OUTPUT", CLI_LEFT, 6, 0},
-    {"PARAMETERS", CLI_RIGHT, 0, 0}, {"MACS", CLI_RIGHT, 5, 0}, {"ACTIVATIONS", CLI_RIGHT, 4, 0},
-    {"SHARE", CLI_RIGHT, 1, 0},
+    {"LAYER", CLI_LEFT, 2, 16},      {"KIND", CLI_LEFT, 1, 0},  {"OUTPUT", CLI_LEFT, 7, 0},
+    {"PARAMETERS", CLI_RIGHT, 0, 0}, {"MACS", CLI_RIGHT, 5, 0}, {"ACTIVATIONS", CLI_RIGHT, 3, 0},
+    {"SHARE", CLI_RIGHT, 4, 0},      {"TIME", CLI_RIGHT, 6, 0},
 };
 
 static int add_layer(const struct picture *p, size_t i, struct cli_table *table, struct ms_err *err)
@@ -153,7 +174,7 @@ static int add_layer(const struct picture *p, size_t i, struct cli_table *table,
     char macs[CLI_FORMAT_MAX];
     char bytes[CLI_FORMAT_MAX];
     char share[CLI_FORMAT_MAX];
-    snprintf(share, sizeof(share), "%.1f %%", 100 * share_of(p, cost));
+    char time[CLI_FORMAT_MAX];
     const char *const cells[MS_ARRAY_SIZE(columns)] = {
         layer->name,
         layer->kind,
@@ -161,7 +182,8 @@ static int add_layer(const struct picture *p, size_t i, struct cli_table *table,
         cli_format_count(parameters, (uint64_t)cost->parameters),
         macs_text(macs, macs_of(p, cost)),
         cli_format_bytes(bytes, bytes_of(p, cost)),
-        share,
+        percent_text(share, share_of(p, cost)),
+        percent_text(time, time_share_of(p, i)),
     };
     return cli_table_add(table, cells, err);
 }
@@ -179,6 +201,32 @@ static void print_head(const struct cli *cli, const struct picture *p)
              (long long)p->batch);
     cli_fact(cli, "input", text);
     fputc('\n', cli->out);
+}
+
+/* Of an estimate two digits tell enough: "0.38 ms", "64 ms", "0.73 s". */
+static const char *about_text(char buf[CLI_FORMAT_MAX], double seconds)
+{
+    if (seconds >= 99.5) {
+        return cli_format_duration(buf, seconds);
+    }
+    const int is_short = seconds < 0.0995;
+    snprintf(buf, CLI_FORMAT_MAX, "%.2g %s", is_short ? 1e3 * seconds : seconds,
+             is_short ? "ms" : "s");
+    return buf;
+}
+
+static void print_time(const struct cli *cli, const struct picture *p)
+{
+    char text[256];
+    char time[CLI_FORMAT_MAX];
+    char bytes[CLI_FORMAT_MAX];
+    snprintf(text, sizeof(text), "about %s a step of a rank on one core of this host",
+             about_text(time, p->step_seconds));
+    cli_fact(cli, "time", text);
+    snprintf(text, sizeof(text), "estimated for %.3g billion macs and %s of memory a second",
+             1e-9 * p->rates->products_per_s,
+             cli_format_bytes(bytes, (uint64_t)llround(p->rates->bytes_per_s)));
+    cli_fact(cli, "", text);
 }
 
 static void print_totals(const struct cli *cli, const struct picture *p)
@@ -202,6 +250,7 @@ static void print_totals(const struct cli *cli, const struct picture *p)
              cli_format_bytes(count, bytes_of(p, total)),
              cli_format_bytes(bytes, bytes_of(p, total) * (uint64_t)p->batch));
     cli_fact(cli, "activations", text);
+    print_time(cli, p);
     if (p->first[0] != '\0') {
         char first[MS_PATH_MAX + sizeof(p->taken) + 8];
         snprintf(first, sizeof(first), "%s: %s", p->first, p->taken);
@@ -239,21 +288,33 @@ static void measure(struct picture *p)
     graph_cost(p->graph, 0, n_ops, &p->total); /* behind them is the loss */
 }
 
-static int show_graph(struct cli *cli, struct picture *p, struct ms_err *err)
+static int put_times(const struct job *job, struct picture *p, struct ms_err *err)
+{
+    int rc = cli_step_time(job, p->layers, p->graph, p->rates, p->seconds, err);
+    for (size_t i = 0; rc == MS_OK && i < p->layers->n; i++) {
+        p->step_seconds += p->seconds[i];
+    }
+    return rc;
+}
+
+static int show_graph(struct cli *cli, const struct job *job, struct picture *p, struct ms_err *err)
 {
     p->batch = graph_tensor(p->graph, graph_data_index(p->graph))->shape.dim[0];
     p->costs = calloc(p->layers->n + 1, sizeof(*p->costs));
-    if (p->costs == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for the list of layers");
-    }
-    measure(p);
-    int rc = MS_OK;
-    if (cli->json) {
-        cli_json_print(cli->out, picture_json(p));
-    } else {
-        rc = print_table(cli, p, err);
+    p->seconds = calloc(p->layers->n + 1, sizeof(*p->seconds));
+    int rc = p->costs != NULL && p->seconds != NULL
+                 ? put_times(job, p, err)
+                 : ms_fail(err, MS_E_NOMEM, "no memory for the list of layers");
+    if (rc == MS_OK) {
+        measure(p);
+        if (cli->json) {
+            cli_json_print(cli->out, picture_json(p));
+        } else {
+            rc = print_table(cli, p, err);
+        }
     }
     free(p->costs);
+    free(p->seconds);
     return rc;
 }
 
@@ -282,17 +343,20 @@ static int look_at_weights(const struct job *job, struct picture *p, struct ms_e
     return MS_OK;
 }
 
-int show_network(struct cli *cli, const struct job *job, struct ms_err *err)
+int show_network(struct cli *cli, const struct job *job, const struct roofline *rates,
+                 struct ms_err *err)
 {
     struct network *network = NULL;
     struct network_layers *layers = NULL;
     struct graph *graph = NULL;
     int rc = job_network_create(job, &network, err);
     rc = rc < 0 ? rc : job_network_build(job, network, &layers, &graph, err);
+    rc = rc < 0 ? rc : graph_differentiate(graph, err);
     if (rc == MS_OK) {
-        struct picture picture = {.network = network, .layers = layers, .graph = graph};
+        struct picture picture = {
+            .network = network, .layers = layers, .graph = graph, .rates = rates};
         rc = look_at_weights(job, &picture, err);
-        rc = rc < 0 ? rc : show_graph(cli, &picture, err);
+        rc = rc < 0 ? rc : show_graph(cli, job, &picture, err);
     }
     graph_destroy(graph);
     network_layers_destroy(layers);

@@ -8,15 +8,10 @@
 #ifndef KERNEL_H
 #define KERNEL_H
 
+#include "libworker/kernel/clones.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define KERNEL_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define KERNEL_CLONES
-#endif
 
 /* Denormal numbers cost a hundred cycles each: they are flushed to zero on the calling thread,
  * until kernel_float_leave with what this returns, and on the team of so many threads, for its

@@ -84,8 +84,12 @@ ok "one that does not fit has its place" says "unfit.yaml:3:10: layers: the last
 ok "and is exit 2" status 2 "${nobody[@]}" show --network "$T/unfit.yaml"
 ok "a file that is no job is exit 2" status 2 "${nobody[@]}" show --network "$T/empty.conf"
 ok "a file that is not there, too" says "job file $T/none.yaml cannot be opened" "${nobody[@]}" show --network "$T/none.yaml"
-ok "that of a job is what its file's was" [ "$(ctl a show --network 1)" = "$("${nobody[@]}" show --network "$T/job.yaml")" ]
+untimed() { "$@" | sed -e 's/ *[0-9.]* %$//' -e '/^time /,$d'; } # the host is measured each time
+ok "that of a job is what its file's was" [ "$(untimed ctl a show --network 1)" = "$(untimed "${nobody[@]}" show --network "$T/job.yaml")" ]
 ok "as JSON" json show --network 1 -- '[l["name"] for l in j["layers"]] == ["flatten1", "fc"] and j["macs"] == 2'
+ok "with the time of a step" says "of a rank on one core of this host" "${nobody[@]}" show --network "$T/job.yaml"
+ok "whose shares are all of it" json show --network 1 -- 'abs(sum(l["time_share"] for l in j["layers"]) - 1) < 1e-9'
+ok "by what the host does" json show --network 1 -- 'all(j[k] > 0 for k in ("expected_step_seconds", "macs_per_second", "memory_bytes_per_second"))'
 ok "of a job that does not exist is exit 4" status 4 ctl a show --network 77
 ok "of none that can be asked for is exit 3" status 3 "${nobody[@]}" show --network 1
 ok "a plan is shown alone" status 2 ctl a show --plan --network 1

@@ -7,6 +7,7 @@
 #include <math.h>
 
 static struct job job;
+static const struct roofline rates = {1e11, 4e10}; /* of a host that tests know */
 
 #define REST "optimizer: {kind: sgd, learning_rate: 0.1}\n"
 #define ON_MNIST                                                                                   \
@@ -40,15 +41,20 @@ static void load(const char *text)
 }
 
 /* What is printed on a terminal of that width (0: no terminal); owned. */
-static char *print(size_t width, int json)
+static char *print_at(size_t width, int json, const struct roofline *of)
 {
     char *text = NULL;
     size_t size = 0;
     struct cli cli = {
         .out = open_memstream(&text, &size), .err = stderr, .json = json, .width = width};
-    ck_ms_ok(show_network(&cli, &job, err));
+    ck_ms_ok(show_network(&cli, &job, of, err));
     fclose(cli.out);
     return text;
+}
+
+static char *print(size_t width, int json)
+{
+    return print_at(width, json, &rates);
 }
 
 static json_t *print_json(void)
@@ -67,28 +73,38 @@ static json_int_t number(const json_t *object, const char *key)
     return json_integer_value(value);
 }
 
+static void drop_times(json_t *json)
+{
+    json_t *layers = json_object_get(json, "layers");
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        ck_assert_int_eq(json_object_del(json_array_get(layers, i), "time_share"), 0);
+    }
+}
+
 static const char *const lenet5_lines[] = {
     "network      lenet5: two 5x5 convolutions and three dense layers",
     "input        1x32x32, batches of 32",
     "",
-    "LAYER      KIND      OUTPUT    PARAMETERS     MACS  ACTIVATIONS   SHARE",
-    "conv1      conv2d    6x28x28          150  117,600     18.4 KiB  32.2 %",
-    "relu1      relu      6x28x28            0        0     18.4 KiB  32.2 %",
-    "max_pool1  max_pool  6x14x14            0        0      4.6 KiB   8.1 %",
-    "conv2      conv2d    16x10x10       2,400  240,000      6.2 KiB  11.0 %",
-    "relu2      relu      16x10x10           0        0      6.2 KiB  11.0 %",
-    "max_pool2  max_pool  16x5x5             0        0      1.6 KiB   2.7 %",
-    "flatten1   flatten   400                0        0          0 B   0.0 %",
-    "fc1        dense     120           48,120   48,000        480 B   0.8 %",
-    "relu3      relu      120                0        0        480 B   0.8 %",
-    "fc2        dense     84            10,164   10,080        336 B   0.6 %",
-    "relu4      relu      84                 0        0        336 B   0.6 %",
-    "fc3        dense     10               850      840         40 B   0.1 %",
+    "LAYER      KIND      OUTPUT    PARAMETERS     MACS  ACTIVATIONS   SHARE    TIME",
+    "conv1      conv2d    6x28x28          150  117,600     18.4 KiB  32.2 %  14.5 %",
+    "relu1      relu      6x28x28            0        0     18.4 KiB  32.2 %   8.7 %",
+    "max_pool1  max_pool  6x14x14            0        0      4.6 KiB   8.1 %  10.9 %",
+    "conv2      conv2d    16x10x10       2,400  240,000      6.2 KiB  11.0 %  44.5 %",
+    "relu2      relu      16x10x10           0        0      6.2 KiB  11.0 %   3.0 %",
+    "max_pool2  max_pool  16x5x5             0        0      1.6 KiB   2.7 %   3.7 %",
+    "flatten1   flatten   400                0        0          0 B   0.0 %   0.0 %",
+    "fc1        dense     120           48,120   48,000        480 B   0.8 %  11.7 %",
+    "relu3      relu      120                0        0        480 B   0.8 %   0.2 %",
+    "fc2        dense     84            10,164   10,080        336 B   0.6 %   2.5 %",
+    "relu4      relu      84                 0        0        336 B   0.6 %   0.2 %",
+    "fc3        dense     10               850      840         40 B   0.1 %   0.3 %",
     "",
     "layers       12",
     "parameters   61,684, 241.0 KiB as fp32",
     "macs         416,520 a sample",
     "activations  57.0 KiB a sample, 1.8 MiB a batch",
+    "time         about 0.52 ms a step of a rank on one core of this host",
+    "             estimated for 100 billion macs and 37.3 GiB of memory a second",
 };
 
 START_TEST(a_table_has_a_line_a_layer_and_the_sums)
@@ -173,6 +189,7 @@ START_TEST(lines_add_up_to_the_totals)
     json_t *json = print_json();
     const json_t *layers = json_object_get(json, "layers");
     double share = 0;
+    double time = 0;
     for (size_t k = 0; k < MS_ARRAY_SIZE(keys); k++) {
         json_int_t sum = 0;
         for (size_t i = 0; i < json_array_size(layers); i++) {
@@ -181,9 +198,12 @@ START_TEST(lines_add_up_to_the_totals)
         ck_assert_int_eq(number(json, keys[k]), sum);
     }
     for (size_t i = 0; i < json_array_size(layers); i++) {
-        share += json_real_value(json_object_get(json_array_get(layers, i), "activation_share"));
+        const json_t *layer = json_array_get(layers, i);
+        share += json_real_value(json_object_get(layer, "activation_share"));
+        time += json_real_value(json_object_get(layer, "time_share"));
     }
     ck_assert_double_eq_tol(share, 1, 1e-12);
+    ck_assert_double_eq_tol(time, 1, 1e-12);
     ck_assert_int_eq(number(json, "parameter_bytes"), 4 * number(json, "parameters"));
     json_decref(json);
 }
@@ -202,13 +222,17 @@ START_TEST(resnet50_has_the_totals_that_are_known)
 }
 END_TEST
 
-/* The batch is the job's affair: figures of a sample do not know it. */
+/* The batch is the job's affair: figures of a sample do not know it; the time is a step's. */
 START_TEST(figures_of_a_sample_are_the_same_in_any_batch)
 {
     load("network: cifar_small\nbatch_size: 1\n" ON_SHAPES);
     json_t *one = print_json();
     load("network: cifar_small\nbatch_size: 384\n" ON_SHAPES);
     json_t *many = print_json();
+    ck_assert_double_lt(json_real_value(json_object_get(one, "expected_step_seconds")),
+                        json_real_value(json_object_get(many, "expected_step_seconds")));
+    drop_times(one);
+    drop_times(many);
     ck_assert(json_equal(json_object_get(one, "layers"), json_object_get(many, "layers")));
     ck_assert_int_eq(number(one, "macs"), number(many, "macs"));
     json_decref(one);
@@ -228,8 +252,10 @@ START_TEST(a_table_fits_the_terminal)
         if (strncmp(line, "LAYER", 5) == 0) {
             ck_assert_ptr_nonnull(strstr(line, "PARAMETERS"));
             ck_assert_msg(width < 60 || strstr(line, "OUTPUT") != NULL, "%s", line);
-            ck_assert_msg(width < 80 || strstr(line, "ACTIVATIONS") != NULL, "%s", line);
-            ck_assert_msg(width < 110 || strstr(line, "SHARE") != NULL, "%s", line);
+            ck_assert_msg(width < 60 || strstr(line, "TIME") != NULL, "%s", line);
+            ck_assert_msg(width < 80 || strstr(line, "MACS") != NULL, "%s", line);
+            ck_assert_msg(width < 80 || strstr(line, "SHARE") != NULL, "%s", line);
+            ck_assert_msg(width < 110 || strstr(line, "ACTIVATIONS") != NULL, "%s", line);
         }
     }
     free(text);
@@ -251,6 +277,77 @@ START_TEST(more_macs_than_a_double_counts_are_told_as_a_real)
     ck_assert_msg(strstr(text, "\nmacs         1.8e+16 a sample\n") != NULL, "%s", text);
     free(text);
     json_decref(json);
+}
+END_TEST
+
+/* ---- time ---- */
+
+static double time_share(const json_t *json, size_t layer)
+{
+    return json_real_value(
+        json_object_get(json_array_get(json_object_get(json, "layers"), layer), "time_share"));
+}
+
+/* Two convolutions of the same images, the second one of so many channels. */
+static json_t *of_channels(int channels)
+{
+    char text[512];
+    snprintf(text, sizeof(text),
+             "network: [conv2d: {out: 8, kernel: 3}, conv2d: {out: %d, kernel: 3}, flatten, "
+             "dense: {out: classes}]\nbatch_size: 4\n" ON_SHAPES,
+             channels);
+    load(text);
+    return print_json();
+}
+
+START_TEST(four_times_the_channels_take_a_larger_share)
+{
+    json_t *few = of_channels(8);
+    json_t *many = of_channels(32);
+
+    ck_assert_double_gt(time_share(many, 1), time_share(few, 1));
+    ck_assert_double_gt(time_share(many, 1), time_share(many, 0));
+    ck_assert_double_gt(json_real_value(json_object_get(many, "expected_step_seconds")),
+                        json_real_value(json_object_get(few, "expected_step_seconds")));
+    json_decref(few);
+    json_decref(many);
+}
+END_TEST
+
+START_TEST(a_view_takes_no_time_and_all_else_does)
+{
+    load(mine);
+    json_t *json = print_json();
+    const json_t *layers = json_object_get(json, "layers");
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        const char *kind = json_string_value(json_object_get(json_array_get(layers, i), "kind"));
+        const int is_free = strcmp(kind, "flatten") == 0;
+        ck_assert_msg(is_free ? time_share(json, i) == 0 : time_share(json, i) > 0, "%zu: %s", i,
+                      kind);
+    }
+    ck_assert_double_eq(json_real_value(json_object_get(json, "macs_per_second")), 1e11);
+    ck_assert_double_eq(json_real_value(json_object_get(json, "memory_bytes_per_second")), 4e10);
+    json_decref(json);
+}
+END_TEST
+
+/* The same network on hosts that differ a billion times. */
+START_TEST(the_time_of_a_step_is_told_in_two_digits)
+{
+    static const struct {
+        double factor;
+        const char *words;
+    } rows[] = {{1, "about 0.5"}, {1e3, " s a step"}, {1e-3, " ms a step"}, {1e9, " a step of a"}};
+    load("network: lenet5\n" ON_MNIST);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        const struct roofline slower = {rates.products_per_s / rows[i].factor,
+                                        rates.bytes_per_s / rows[i].factor};
+        char *text = print_at(0, 0, &slower);
+        const char *line = strstr(text, "\ntime         about ");
+        ck_assert_msg(line != NULL && strstr(line, rows[i].words) != NULL, "%s", text);
+        ck_assert_ptr_nonnull(strstr(line, " of a rank on one core of this host\n"));
+        free(text);
+    }
 }
 END_TEST
 
@@ -277,7 +374,7 @@ START_TEST(what_is_taken_of_initial_weights_is_said)
 
     snprintf(job.take.exclude[0], sizeof(job.take.exclude[0]), "fd.bias");
     struct cli cli = {.out = stdout, .err = stderr};
-    ck_ms_fails(show_network(&cli, &job, err), MS_E_INVALID,
+    ck_ms_fails(show_network(&cli, &job, &rates, err), MS_E_INVALID,
                 "initial_weights: exclude: 'fd.bias' matches no parameter");
 
     snprintf(job.initial_weights, sizeof(job.initial_weights), "${NOT_SET_HERE}/w.safetensors");
@@ -341,6 +438,9 @@ int main(void)
     tcase_add_test(tc, figures_of_a_sample_are_the_same_in_any_batch);
     tcase_add_loop_test(tc, a_table_fits_the_terminal, 36, 130);
     tcase_add_test(tc, more_macs_than_a_double_counts_are_told_as_a_real);
+    tcase_add_test(tc, four_times_the_channels_take_a_larger_share);
+    tcase_add_test(tc, a_view_takes_no_time_and_all_else_does);
+    tcase_add_test(tc, the_time_of_a_step_is_told_in_two_digits);
     tcase_add_test(tc, what_is_taken_of_initial_weights_is_said);
     tcase_add_test(tc, a_job_of_the_scheduler_shows_what_its_file_did);
     tcase_add_test(tc, a_job_that_this_release_cannot_read_is_named);
