@@ -37,12 +37,11 @@ static int refuse_called_again(struct importer *m, const MsOnnx__Node *node)
         }
         for (size_t i = NORM_MEAN; i <= NORM_VARIANCE; i++) {
             if (is_again(m, node, other, i)) {
-                return import_fail(m,
-                                   "it is the norm of node %.60s once more: both calls move the "
-                                   "statistic %.60s, and a batch_norm has its own ones; give each "
-                                   "call a module of its own",
-                                   other->name[0] != '\0' ? other->name : other->output[0],
-                                   other->input[i]);
+                return import_fail(
+                    m,
+                    "it is called twice, for node %.60s moves the statistic %.60s, too; "
+                    "give each call a module of its own",
+                    other->name[0] != '\0' ? other->name : other->output[0], other->input[i]);
             }
         }
     }

@@ -588,11 +588,12 @@ static const struct {
     {"norms-dynamo-optimized.onnx",
      "(InstanceNormalization, opset 18): val_6 is a constant that the exporter made"},
     {"norm-twice-dynamo.onnx",
-     "node node__native_batch_norm_legit_functional_1__0 (BatchNormalization, opset 18): it is the "
-     "norm of node node__native_batch_norm_legit_functional__0 once more: both calls move the "},
+     "node node__native_batch_norm_legit_functional_1__0 (BatchNormalization, opset 18): it is "
+     "called twice, for node node__native_batch_norm_legit_functional__0 moves the statistic "
+     "norm.running_mean, too; give each call a module of its own"},
     {"norm-twice-torchscript.onnx",
-     "it is the norm of node /norm/BatchNormalization once more: both calls move the statistic "
-     "norm.running_mean, and a batch_norm has its own ones; give each call a module of its own"},
+     "it is called twice, for node /norm/BatchNormalization moves the statistic norm.running_mean, "
+     "too; give each call a module of its own"},
     {"pool-begun-behind-torchscript.onnx",
      "(AveragePool, opset 17): padding counts in its means, and with ceil_mode a window would "
      "begin "
