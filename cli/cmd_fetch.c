@@ -335,7 +335,9 @@ static int fetch_job(struct fetch_run *run, const struct cli_args *args, const i
     rc = which != NULL ? fetch_saved_all(run, &saved, which) : fetch_all(run, wanted);
     cli_saved_free(&saved);
     if (rc == MS_OK && run->n_good > 0 && cli_value(args, "only") == NULL) {
-        rc = fetch_job_files(run); /* to who may have the rest, and not alone into a folder */
+        /* to who may have the rest, and not alone into a folder; checkpoints of several jobs may
+         * lie in one */
+        rc = fetch_job_files(run, which == NULL);
     }
     if (run->rc == MS_OK && rc == MS_OK && run->n_good == 0) {
         run->rc = ms_fail(&run->err, MS_E_NOT_FOUND, "job %llu %s", (unsigned long long)run->job,

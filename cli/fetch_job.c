@@ -40,7 +40,7 @@ static int put_text(const struct fetch_run *run, const void *text, size_t size,
     return rc;
 }
 
-static int put(struct fetch_run *run, const char *name, const void *text, size_t size)
+static int put(struct fetch_run *run, int counts, const char *name, const void *text, size_t size)
 {
     struct ms_err err = {0, ""};
     struct fetch_result got;
@@ -53,7 +53,7 @@ static int put(struct fetch_run *run, const char *name, const void *text, size_t
     if (rc == MS_OK) {
         return fetch_run_tell_good(run, &got);
     }
-    fetch_run_tell_bad(run, rc, err.text, 1);
+    fetch_run_tell_bad(run, rc, err.text, counts);
     return MS_OK;
 }
 
@@ -66,27 +66,27 @@ static int ask_plan(const struct fetch_run *run, ProtobufCMessage **ret, struct 
     return client_call(run->cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, ret, err);
 }
 
-static int put_plan(struct fetch_run *run)
+static int put_plan(struct fetch_run *run, int counts)
 {
     struct ms_err err = {0, ""};
     ProtobufCMessage *msg = NULL;
     int rc = ask_plan(run, &msg, &err);
     if (rc != MS_OK) {
         snprintf(run->name, sizeof(run->name), "%s", CLI_PLAN_FILE);
-        fetch_run_tell_bad(run, rc, err.text, 1);
+        fetch_run_tell_bad(run, rc, err.text, counts);
         return MS_OK;
     }
     const Ms__JobList *list = (const Ms__JobList *)msg;
     if (list->n_jobs == 1) {
-        rc = put(run, CLI_PLAN_FILE, list->jobs[0]->plan, strlen(list->jobs[0]->plan));
+        rc = put(run, counts, CLI_PLAN_FILE, list->jobs[0]->plan, strlen(list->jobs[0]->plan));
     }
     ms_wire_free(msg);
     return rc;
 }
 
-int fetch_job_files(struct fetch_run *run)
+int fetch_job_files(struct fetch_run *run, int counts)
 {
     const Ms__JobInfo *job = fetch_run_info(run);
-    int rc = put(run, CLI_JOB_FILE, job->job_json.data, job->job_json.len);
-    return rc == MS_OK ? put_plan(run) : rc;
+    int rc = put(run, counts, CLI_JOB_FILE, job->job_json.data, job->job_json.len);
+    return rc == MS_OK ? put_plan(run, counts) : rc;
 }

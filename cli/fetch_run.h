@@ -47,8 +47,10 @@ void fetch_run_tell_bad(struct fetch_run *run, int code, const char *text, int c
 /* ---- fetch_job.c: the job itself ---- */
 
 /* Its job.json, and its plan.txt where it has a plan, as msctl run leaves them beside results: what
- * came can be evaluated, exported and gone on from. As fetch_run_get. */
-int fetch_job_files(struct fetch_run *run);
+ * came can be evaluated, exported and gone on from. counts: as fetch_run_tell_bad. As
+ * fetch_run_get.
+ */
+int fetch_job_files(struct fetch_run *run, int counts);
 
 /* ---- fetch_saved.c: what the job has saved ---- */
 

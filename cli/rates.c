@@ -20,8 +20,8 @@ enum { ROWS = 6, LANES = 32, DEPTH = 256, BLOCKS = 1000 };
 #define LEAST_S     0.010 /* of each: enough runs to meet a quiet one, and a clock that has risen */
 #define LEAST_RUNS  3
 #define PASS_LEAST  ((size_t)32 << 20)
-#define PASS_MOST   ((size_t)256 << 20) /* larger caches are shared by many cores */
-#define PASS_CACHES 2                   /* times the largest cache */
+#define PASS_MOST   ((size_t)64 << 20) /* larger caches are shared by many cores */
+#define PASS_CACHES 2                  /* times the largest cache */
 
 struct product {
     float a[DEPTH][ROWS], b[DEPTH][LANES], sum[ROWS][LANES];
@@ -107,11 +107,21 @@ static size_t pass_bytes(void)
     return more < PASS_MOST ? more : PASS_MOST;
 }
 
+static void *map(size_t size)
+{
+    return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 /* y is read and written, x read. */
 static int measure_bytes(double *ret, struct ms_err *err)
 {
-    const size_t size = pass_bytes();
-    float *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t size = pass_bytes();
+    float *memory = map(size);
+    while (memory == MAP_FAILED &&
+           size > PASS_LEAST / 8) { /* within caches rather than not at all */
+        size /= 2;
+        memory = map(size);
+    }
     if (memory == MAP_FAILED) {
         return ms_fail(err, MS_E_NOMEM, "no memory for %zu bytes, by which this host is measured",
                        size);

@@ -19,6 +19,7 @@ struct search {
     int64_t steps_per_epoch;   /* ... with them; 0: not known */
     struct ms_err only;        /* why the single one is not it: of more than one it is said */
     size_t n, n_damaged, n_others;
+    int is_named; /* itself, and not a folder with some */
 };
 
 enum { PLACE_MAX = 180 }; /* of a path in an error, which has more to say */
@@ -78,7 +79,7 @@ int resume_check(const struct job *job, const struct checkpoint_manifest *manife
                  const char *path, struct ms_err *err)
 {
     char *text = checkpoint_job_text(job);
-    int rc = text != NULL ? checkpoint_compare(manifest, job, text, path, err)
+    int rc = text != NULL ? checkpoint_compare(manifest, job, text, 1, path, err)
                           : ms_fail(err, MS_E_NOMEM, "no memory to look at a checkpoint");
     free(text);
     return rc < 0 ? rc : check_length(job, path, manifest, err);
@@ -116,7 +117,7 @@ static int try_one(struct search *s, const struct job *job, const char *path, in
     if (rc < 0) {
         return pass_over(s, rc, &why, is_last, err);
     }
-    if (checkpoint_compare(&m, job, s->job, path, &why) < 0 ||
+    if (checkpoint_compare(&m, job, s->job, s->is_named, path, &why) < 0 ||
         (s->data.rows > 0 &&
          checkpoint_data_compare(&m, &s->data, s->steps_per_epoch, path, &why) < 0)) {
         note_other(s, &why);
@@ -310,6 +311,7 @@ int resume_find(const struct cli *cli, const char *place, const struct job *job,
         return rc;
     }
     s.n = entries.n;
+    s.is_named = checkpoint_is_named(place, &entries);
     if (s.n > 0) {
         look_at_data(&s, job);
     }

@@ -674,38 +674,32 @@ static int learn_names(struct csv *set, struct ms_err *err)
     return rc;
 }
 
-/* Its features are. Names that programs give to columns, 0, 1, 2 ..., and wavelengths rise from one
- * to the next, which a record's numbers do by chance alone. */
-static int are_numbers(const struct csv *set, int *ret_rises)
+/* Its features are. */
+static int are_numbers(const struct csv *set)
 {
-    float last = 0;
-    *ret_rises = 1;
+    int are = 1;
     for (int64_t i = 0; i < set->base.info.channels; i++) {
         float number = 0;
-        if (!is_number(set->header.field[set->features[i]].text, &number)) {
-            return 0;
-        }
-        *ret_rises &= i == 0 || number > last;
-        last = number;
+        are &= is_number(set->header.field[set->features[i]].text, &number);
     }
-    return 1;
+    return are;
 }
 
 /* A record that was taken for the names of columns would be left out without a word: its features
- * are numbers, and its target a class that others have, too. */
+ * are numbers, as wavelengths and years are, too, and its target a class that others have. */
 static int check_header(const struct csv *set, struct ms_err *err)
 {
-    int rises = 0;
-    if (set->header.n == 0 || !set->has_names || set->has_no_labels || !are_numbers(set, &rises)) {
+    if (set->header.n == 0 || !set->has_names || set->has_no_labels || !are_numbers(set)) {
         return MS_OK;
     }
     const char *label = set->header.field[set->target].text;
-    return rises && find_name(set, label) < 0
+    return find_name(set, label) < 0
                ? MS_OK
                : ms_fail(err, MS_E_INVALID,
                          "%.160s:%lld: the first line should have the names of columns, and has "
-                         "numbers for all features, and '%.40s'; give dataset.header: false, or "
-                         "other names where these are some",
+                         "numbers for all features, and '%.40s', which is a label of other "
+                         "records; give dataset.header: false, or, where these are names, another "
+                         "one to the column of labels",
                          set->path, (long long)set->header_line, label);
 }
 

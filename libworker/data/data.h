@@ -248,8 +248,6 @@ int data_check_values(const char *path, const struct data_info *info, enum data_
  * none, or it is no table. */
 int data_find_columns(const struct data_spec *spec, char ret[DATA_COLUMN_NAMES_MAX + 1],
                       struct ms_err *err);
-/* What vocabulary_sum of the spec's words is; "": it has none. */
-int data_find_words(const struct data_spec *spec, char ret[SUM_HEX], struct ms_err *err);
 /* What a network is tested on, that was trained on `train`: classes that have names
  * are by these those of the training, which are in train->class_names or in its place. A class that
  * is not among them: MS_E_INVALID; so are names beside numbers, but for names that are the numbers

@@ -299,18 +299,6 @@ static int open_words(const char *given, struct vocabulary **ret, char ret_sum[S
     return MS_OK;
 }
 
-int data_find_words(const struct data_spec *spec, char ret[SUM_HEX], struct ms_err *err)
-{
-    struct vocabulary *vocabulary = NULL;
-    ret[0] = '\0';
-    if (spec->kind != DATA_TEXT || spec->vocabulary[0] == '\0') {
-        return MS_OK;
-    }
-    const int rc = open_words(spec->vocabulary, &vocabulary, ret, err);
-    vocabulary_destroy(vocabulary);
-    return rc;
-}
-
 static int take_vocabulary(struct text *set, const struct data_spec *spec, struct ms_err *err)
 {
     const char *want = spec->vocabulary_sum;

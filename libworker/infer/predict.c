@@ -126,7 +126,7 @@ static int check_labels(const struct predicting *predicting, const struct job *j
         data_check_classes(source, &job->evaluate_dataset, &job->dataset, err) == MS_OK) {
         return MS_OK;
     }
-    return ms_err_prefix(err, "evaluate.dataset");
+    return ms_err_prefix(err, "evaluate.dataset (--no-labels predicts without them)");
 }
 
 static int predict(struct predicting *predicting, const struct job *job, struct ms_err *err)

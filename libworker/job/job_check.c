@@ -76,24 +76,6 @@ static void keep_folders(const struct data_info *info, struct data_spec *data)
     }
 }
 
-/* What people leave out who say what a record is, for its files are elsewhere: where they are here
- * all the same it is as if it had been asked for. */
-static void look_again(struct job *job)
-{
-    struct data_spec *data = &job->dataset;
-    char names[DATA_COLUMN_NAMES_MAX + 1];
-    char sum[SUM_HEX];
-    if (data->column_names[0] == '\0' && data_find_columns(data, names, NULL) == MS_OK) {
-        snprintf(data->column_names, sizeof(data->column_names), "%s", names);
-    }
-    if (data->vocabulary_sum[0] == '\0' && data_find_words(data, sum, NULL) == MS_OK) {
-        snprintf(data->vocabulary_sum, sizeof(data->vocabulary_sum), "%s", sum);
-    }
-    if (data->kind == DATA_NUMPY || data->kind == DATA_SAFETENSORS) {
-        data->values = data_find_values(data);
-    }
-}
-
 int job_settle_data(struct job *job, const struct tree_node *tree, const char *base_dir,
                     struct ms_err *err)
 {
@@ -146,8 +128,6 @@ int job_settle_data(struct job *job, const struct tree_node *tree, const char *b
         snprintf(job->dataset.vocabulary_sum, sizeof(job->dataset.vocabulary_sum), "%s",
                  info->vocabulary_sum != NULL ? info->vocabulary_sum : "");
         data_close(source);
-    } else if (base_dir != NULL) {
-        look_again(job);
     }
     return rc < 0 ? rc : job_settle_evaluate(job, tree, base_dir, err);
 }
@@ -561,7 +541,7 @@ int job_check(const struct job *job, const struct tree_node *tree, const char *b
         rc = check_loss(job, tree, err);
     }
     if (rc == MS_OK) {
-        rc = job_check_labels(job, tree, err);
+        rc = job_check_labels(job, tree, base_dir != NULL, err);
     }
     if (rc == MS_OK) {
         rc = check_transforms(job, tree, err);

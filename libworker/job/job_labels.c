@@ -137,7 +137,8 @@ static int fail_one_class(const struct job *job, const struct tree_node *tree, s
                      next);
 }
 
-int job_check_labels(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+int job_check_labels(const struct job *job, const struct tree_node *tree, int is_new,
+                     struct ms_err *err)
 {
     const char *key = first_key(job);
     if (job->loss != JOB_LOSS_SOFTMAX_CE) {
@@ -147,7 +148,7 @@ int job_check_labels(const struct job *job, const struct tree_node *tree, struct
                                        job_loss_name(job->loss));
     }
     const struct data_shape shape = data_shape_of(&job->dataset);
-    if (shape.classes == 1) {
+    if (shape.classes == 1 && job->classes <= 1 && is_new) {
         return fail_one_class(job, tree, err);
     }
     if (shape.target_width > 0 && job->dataset.ignored.is_there) {

@@ -89,8 +89,10 @@ int job_settle_evaluate(struct job *job, const struct tree_node *tree, const cha
 /* early_stop and best need an evaluation that has their metric. */
 int job_check_judges(const struct job *job, const struct tree_node *tree, struct ms_err *err);
 
-/* How labels count: keys that have no meaning with the loss, weights that are not the classes'. */
-int job_check_labels(const struct job *job, const struct tree_node *tree, struct ms_err *err);
+/* How labels count: keys that have no meaning with the loss, weights that are not the classes', and
+ * of a job that is_new (nobody has sent or kept it) one class alone. */
+int job_check_labels(const struct job *job, const struct tree_node *tree, int is_new,
+                     struct ms_err *err);
 
 /* The node of a dotted path, or the nearest one around it that was written. */
 const struct tree_node *job_node_at(const struct tree_node *root, const char *path);

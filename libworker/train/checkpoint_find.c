@@ -166,7 +166,8 @@ static int judge(struct search *s, const char *path, enum checkpoint_owner owner
                  const struct checkpoint_manifest *m)
 {
     struct ms_err why = {0, ""};
-    int rc = checkpoint_compare(m, s->train->cfg.job, s->job, path, &why);
+    const int is_named = owner == CHECKPOINT_NAMED && checkpoint_is_named(s->place, &s->named);
+    int rc = checkpoint_compare(m, s->train->cfg.job, s->job, is_named, path, &why);
     rc = rc < 0 ? rc : check_plan(s->train, path, m, &why);
     return owner == CHECKPOINT_OWN ? judge_own(s, path, m, rc, &why)
                                    : judge_named(s, path, m, rc, &why);

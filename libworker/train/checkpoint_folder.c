@@ -273,6 +273,12 @@ int checkpoint_search(const char *path, struct checkpoint_entries *ret, struct m
     return end(&list, rc, ret);
 }
 
+int checkpoint_is_named(const char *path, const struct checkpoint_entries *found)
+{
+    struct stat st;
+    return found->n == 1 && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode));
+}
+
 /* ---- one of them ---- */
 
 static int open_file(const char *path, enum checkpoint_owner owner, int *ret, struct ms_err *err)

@@ -34,6 +34,8 @@ int checkpoint_find_named(const char *path, char ret[CHECKPOINT_PATH_MAX]);
 /* For who names a place: one manifest, also as above, a folder, or one whose folders have them (a
  * run directory). MS_E_NOT_FOUND: there is no such place. MS_E_REFUSED: as above. */
 int checkpoint_search(const char *path, struct checkpoint_entries *ret, struct ms_err *err);
+/* Did who named that place, where those were found, name one checkpoint, and no folder? */
+int checkpoint_is_named(const char *path, const struct checkpoint_entries *found);
 
 /* The lock of who writes those of a prefix: this, and the prefix (checkpoint_claim.h). */
 #define CHECKPOINT_LOCK_PREFIX ".msched-lock-"

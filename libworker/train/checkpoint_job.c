@@ -266,9 +266,9 @@ int checkpoint_job_compare(const char *there, const char *here, const char *orig
 }
 
 int checkpoint_compare(const struct checkpoint_manifest *manifest, const struct job *job,
-                       const char *here, const char *origin, struct ms_err *err)
+                       const char *here, int is_named, const char *origin, struct ms_err *err)
 {
-    const int is_over = job->steps > 0 && (uint64_t)job->steps == manifest->step;
+    const int is_over = is_named && job->steps > 0 && (uint64_t)job->steps == manifest->step;
     int rc = compare(manifest->job, here, is_over, origin, err);
     return rc < 0 ? rc : checkpoint_threads_compare(manifest, job, origin, err);
 }

@@ -80,10 +80,10 @@ int checkpoint_job_compare(const char *there, const char *here, const char *orig
 int checkpoint_threads_compare(const struct checkpoint_manifest *manifest, const struct job *job,
                                const char *origin, struct ms_err *err);
 /* Both, of a checkpoint: may the job go on from it? here: its own checkpoint_job_text. One that
- * ends with the checkpoint's step makes none by its schedule, which may have another length then.
- */
+ * ends with the step of a checkpoint that was named itself makes none by its schedule, which may
+ * have another length then: of those of a folder it is no other training's that is as long. */
 int checkpoint_compare(const struct checkpoint_manifest *manifest, const struct job *job,
-                       const char *here, const char *origin, struct ms_err *err);
+                       const char *here, int is_named, const char *origin, struct ms_err *err);
 /* Was it trained on these data? MS_E_REFUSED says what it had, and what is here. origin: the
  * manifest's file. steps_per_epoch: with them; 0: not known. */
 int checkpoint_data_compare(const struct checkpoint_manifest *manifest,

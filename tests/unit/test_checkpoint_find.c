@@ -205,6 +205,10 @@ START_TEST(a_job_that_ends_with_the_step_trains_by_no_schedule)
     job.steps = 10;
     job.seed = 2;
     ck_is_refused(train, "with seed: 1, and this one has 2: its training would be another one");
+    /* in a folder it may be another training's, that is as long as this job */
+    job.seed = 1;
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    ck_is_refused(train, "with steps: 0, and this one has 10: optimizer.schedule has no length");
     train_destroy(train);
 }
 END_TEST

@@ -245,9 +245,10 @@ static const struct {
 } first_lines[] = {
     {"5.1,3.5,1.4,setosa\n4.9,3,1.4,setosa\n7,3.2,4.7,versicolor\n",
      "t.csv:1: the first line should have the names of columns, and has numbers for all features, "
-     "and 'setosa'; give dataset.header: false"},
-    {"7,3.2,4.7,other\n5.1,3.5,1.4,setosa\n4.9,3,1.4,setosa\n", "and 'other'; give dataset.header"},
-    {"1,2,3,no\n4,5,6,no\n4,5,6,yes\n", "and 'no'; give dataset.header: false"},
+     "and 'setosa', which is a label of other records; give dataset.header: false"},
+    {"1,2,3,no\n4,5,6,no\n4,5,6,yes\n", "and 'no', which is a label of other records"},
+    {"4000,3998,3996,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
+    {"2023,2021,2022,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
     {"0,1,2,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
     {"400.5,410,419.5,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
     {"1,1,b,kind\n5.1,3.5,1.4,setosa\n4.9,3,1.4,other\n", NULL},
