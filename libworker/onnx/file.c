@@ -152,16 +152,16 @@ static int check_model(struct onnx_file *file, size_t n_raw, struct ms_err *err)
 
 static int check_opset(struct onnx_file *file, struct ms_err *err)
 {
-    int n_own = 0;
+    int n_own = 0; /* versions of it; it has two names */
     for (size_t i = 0; i < file->model->n_opset_import; i++) {
         const MsOnnx__Opset *opset = file->model->opset_import[i];
         if (opset->domain[0] == '\0' || strcmp(opset->domain, "ai.onnx") == 0) {
+            n_own += n_own == 0 || opset->version != file->opset;
             file->opset = opset->version;
-            n_own++;
         }
     }
     if (n_own > 1) {
-        return fail(file, "it imports ONNX's own opset twice", err);
+        return fail(file, "it imports ONNX's own opset in two versions", err);
     }
     return file->opset >= OPSET_LEAST && file->opset <= OPSET_MOST
                ? MS_OK

@@ -739,7 +739,7 @@ static int is_folded_norm(const MsOnnx__Node *node)
     for (size_t i = 0; i < node->n_metadata_props; i++) {
         const MsOnnx__Entry *entry = node->metadata_props[i];
         static const char rule[] = "FuseBatchNorm";
-        is |= entry->value.len >= sizeof(rule) &&
+        is |= entry->value.len >= sizeof(rule) - 1 &&
               memmem(entry->value.data, entry->value.len, rule, sizeof(rule) - 1) != NULL &&
               strcmp(entry->key, "pkg.onnxscript.rewriter.rule_name") == 0;
     }

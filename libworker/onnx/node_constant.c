@@ -180,8 +180,13 @@ static int import_cast(struct importer *m, const MsOnnx__Node *node)
         value.kind = VALUE_REAL;
         value.real = (double)value.ints[0];
     } else if (value.kind == VALUE_REAL && !is_real) {
+        if (value.n > INTS_MAX) { /* one that is even may be of any size */
+            return import_fail(m, "more than %d whole numbers", INTS_MAX);
+        }
         value.kind = VALUE_INTS;
-        value.ints[0] = value.real >= -1e6 && value.real <= 1e6 ? (int64_t)value.real : 0;
+        for (int i = 0; i < value.n; i++) {
+            value.ints[i] = value.real >= -1e6 && value.real <= 1e6 ? (int64_t)value.real : 0;
+        }
     } else if ((value.kind == VALUE_LAYER || value.kind == VALUE_PARAM) && to != ONNX_FLOAT) {
         return import_fail(m, "values are FLOAT here, not %s", onnx_type_name((int)(to & 0x1F)));
     }

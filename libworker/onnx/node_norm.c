@@ -265,7 +265,11 @@ static int bind_groups(struct importer *m, const MsOnnx__Node *node, int x, int6
 static int is_affine(const struct importer *m, const struct value *norm, const struct value *part,
                      enum fn fn)
 {
-    return norm->norm != NULL && norm->at == json_array_size(m->layers) &&
+    int is_of_channels = !part->is_repeated && !part->is_transposed;
+    for (int i = 1; i < part->n_dims; i++) {
+        is_of_channels &= part->dim[i] == 1;
+    }
+    return is_of_channels && norm->norm != NULL && norm->at == json_array_size(m->layers) &&
            fn == (norm->gamma == NULL ? FN_MUL : FN_ADD) && part->kind == VALUE_PARAM &&
            part->n_dims == norm->n_dims - 1 && part->tensor->n_dims == 1 &&
            part->dim[0] == norm->view.size[AXIS_CHANNEL] &&

@@ -521,6 +521,15 @@ def main_traps():
     sizes = numpy_helper.from_array(numpy.array([-1, 1, 1], numpy.int64))
     by_hand("slope-learned", [("Constant", "", "o", {"value": sizes}), ("Reshape", "slope o", "r", {}), ("PRelu", "x r", "p", {}), ("Flatten", "p", "f", {}),
                               ("Gemm", "f a.weight a.bias", "y", {"transB": 1})], {"slope": (3,), **{key: weights[key] for key in ("a.weight", "a.bias")}})
+    even = numpy_helper.from_array(numpy.full((65,), 2, numpy.float32))
+    by_hand("even-cast", [("Constant", "", "k", {"value": even}), ("Cast", "k", "i", {"to": 7}), ("Add", "i i", "t", {}), ("Flatten", "x", "f", {}),
+                          ("Gemm", "f a.weight a.bias", "y", {"transB": 1})], {key: weights[key] for key in ("a.weight", "a.bias")})
+    whole = lambda *of: {"value": numpy_helper.from_array(numpy.array(of, numpy.int64))}
+    group = [("Constant", "", "o", {"value": numpy_helper.from_array(numpy.ones(2, numpy.float32))}), ("Constant", "", "z", {"value": numpy_helper.from_array(numpy.zeros(2, numpy.float32))}),
+             ("Constant", "", "q", whole(0, 2, -1)), ("Constant", "", "r", whole(1, 4, 4, 4)), ("Reshape", "x q", "g", {}), ("InstanceNormalization", "g o z", "n", {"epsilon": 1e-5}),
+             ("Reshape", "n r", "b", {}), ("Constant", "", "e", whole(4, 1, 4)), ("Expand", "w e", "v", {}), ("Mul", "b v", "m", {}), ("Flatten", "m", "f", {}),
+             ("Gemm", "f a.weight a.bias", "y", {"transB": 1})]
+    by_hand("group-of-columns", group, {"w": (4,), "a.weight": (4, 64), "a.bias": (4,)}, (1, 4, 4, 4))
     convs = {"c.weight": (8, 3, 3, 3), "d.weight": (4, 8, 1, 1), "b.weight": (4, 4), "b.bias": (4,)}
     ones = numpy_helper.from_array(numpy.ones((1, 1, 2, 2), numpy.float32))
     by_hand("number-repeated", [("Conv", "x c.weight", "h", {}), ("GlobalAveragePool", "h", "p", {}), ("Constant", "", "o", {"value": ones}), ("Mul", "p o", "m", {}),
